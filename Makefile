@@ -1,0 +1,36 @@
+# `make demo` and `make test` are all a fresh machine needs: Python 3.11 or newer, and make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: demo test test-full check bench format clean
+
+demo: $(STAMP)  ## fit, diagnose and predict on embedded data; ends with a table and figures
+	$(BIN)/credo demo
+
+test: check  ## the checks and the tests
+	$(BIN)/python -m pytest -m "not full"
+
+test-full: check  ## the tests, the heavy ones included
+	$(BIN)/python -m pytest
+
+check: $(STAMP)  ## linter, formatter and type checker
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(STAMP)  ## speed, side by side with peers; prints ratios
+	$(BIN)/python -m benchmarks
+
+format: $(STAMP)  ## put the code in the house's form
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf $(VENV)
+
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev]"
+	touch $@

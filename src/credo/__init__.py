@@ -1,0 +1,84 @@
+"""credo turns any neural network into one that knows what it does not know.
+
+    data → Model (functional + stochastic) → Method → Posterior → Predictive → scores, plots
+
+Names are loaded when they are first used, so that `import credo` and the command line start at once.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from credo._version import __version__
+
+if TYPE_CHECKING:
+    from credo import datasets, evaluation, models, networks, plot
+    from credo.data import Data
+    from credo.inference.engine import NonFiniteError
+    from credo.inference.fit import fit
+    from credo.inference.metropolis import Metropolis, MetropolisHastings, Proposal
+    from credo.inference.point import MAP, MLE
+    from credo.models import priors
+    from credo.models.program import Model
+    from credo.posterior import Draws, Posterior
+    from credo.predictive import Predictive
+    from credo.storage import load
+
+_HOME = {
+    "Data": "credo.data",
+    "Draws": "credo.posterior",
+    "MAP": "credo.inference.point",
+    "MLE": "credo.inference.point",
+    "Metropolis": "credo.inference.metropolis",
+    "MetropolisHastings": "credo.inference.metropolis",
+    "Model": "credo.models.program",
+    "NonFiniteError": "credo.inference.engine",
+    "Posterior": "credo.posterior",
+    "Predictive": "credo.predictive",
+    "Proposal": "credo.inference.metropolis",
+    "fit": "credo.inference.fit",
+    "load": "credo.storage",
+}
+_MODULES = {
+    "datasets": "credo.datasets",
+    "evaluation": "credo.evaluation",
+    "models": "credo.models",
+    "networks": "credo.networks",
+    "plot": "credo.plot",
+    "priors": "credo.models.priors",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(_MODULES[name])
+    if name in _HOME:
+        return getattr(import_module(_HOME[name]), name)
+    raise AttributeError(f"module 'credo' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*_HOME, *_MODULES, "__version__"])
+
+
+__all__ = [
+    "MAP",
+    "MLE",
+    "Data",
+    "Draws",
+    "Metropolis",
+    "MetropolisHastings",
+    "Model",
+    "NonFiniteError",
+    "Posterior",
+    "Predictive",
+    "Proposal",
+    "__version__",
+    "datasets",
+    "evaluation",
+    "fit",
+    "load",
+    "models",
+    "networks",
+    "plot",
+    "priors",
+]

@@ -1,0 +1,343 @@
+"""Data: arrays in the user's units, the scaling between those and the units a network likes, and splits."""
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Self
+
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import ArrayLike
+
+from credo.typing import Batch
+
+
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """The affine maps from the user's units to standardised ones; the identity unless told otherwise.
+
+    x ↦ (x − x_mean) / x_scale and y ↦ (y − y_mean) / y_scale, in double precision, then rounded to single.
+
+    Args:
+        x_mean, x_scale: broadcastable to one row of x.
+        y_mean, y_scale: broadcastable to one row of y.
+
+    Example:
+        >>> Scaling(y_mean=np.asarray(10.0), y_scale=np.asarray(2.0)).targets([8.0, 14.0])
+        array([-1.,  2.], dtype=float32)
+    """
+
+    x_mean: np.ndarray = field(default_factory=lambda: np.zeros(()))
+    x_scale: np.ndarray = field(default_factory=lambda: np.ones(()))
+    y_mean: np.ndarray = field(default_factory=lambda: np.zeros(()))
+    y_scale: np.ndarray = field(default_factory=lambda: np.ones(()))
+
+    @property
+    def is_identity(self) -> bool:
+        """Whether standardised units are the user's own."""
+        return _is_identity(self.x_mean, self.x_scale) and _is_identity(self.y_mean, self.y_scale)
+
+    def inputs(self, x: ArrayLike) -> np.ndarray:
+        """Standardised x, float32."""
+        return _affine(np.asarray(x), self.x_mean, self.x_scale)
+
+    def targets(self, y: ArrayLike) -> np.ndarray:
+        """Standardised y, float32; integers that need no scaling are labels, and come back as int32."""
+        y = np.asarray(y)
+        if y.dtype.kind in "biu" and _is_identity(self.y_mean, self.y_scale):
+            return y.astype(np.int32)
+        return _affine(y, self.y_mean, self.y_scale)
+
+    def to_dict(self) -> dict[str, np.ndarray]:
+        """The four arrays by name, ready for storage."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    @classmethod
+    def from_dict(cls, arrays: dict[str, np.ndarray]) -> Self:
+        """The inverse of `to_dict`."""
+        return cls(**{f.name: np.asarray(arrays[f.name]) for f in fields(cls)})
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Data:
+    """N rows of inputs x and targets y, in the user's units.
+
+    Integer targets are class labels: they are never scaled, and a batch holds them as int32. A regression
+    model casts them to float itself; give it floats to have them standardised. Columns are standardised one
+    by one, images (N, H, W, C) by channel, and images (N, H, W) by one number: a pixel that is nearly always
+    0 has no scale of its own.
+
+    Args:
+        x: (N, D), (N,) for one column, or (N, …) for images: whatever `np.asarray` takes, also frames.
+        y: (N,) or (N, K); (N, 1) becomes (N,).
+        standardise: whether the network sees columns of mean 0 and standard deviation 1.
+        names: the columns of x; a data frame brings its own.
+        target: the name of y; a named series brings its own.
+        unit: the unit of y.
+        units: the units of the columns of x.
+
+    Example:
+        >>> data = Data([[1.0, 10.0], [3.0, 20.0]], [0.5, 1.5], standardise=True, names=["age", "dose"])
+        >>> data
+        Data(2 rows; x: age, dose; y: float; standardised)
+        >>> print(data.batch().x)
+        [[-1. -1.]
+         [ 1.  1.]]
+    """
+
+    x: np.ndarray
+    y: np.ndarray
+    standardise: bool
+    names: tuple[str, ...] | None
+    target: str | None
+    unit: str | None
+    units: tuple[str, ...] | None
+    scaling: Scaling = field(init=False)
+
+    def __init__(
+        self,
+        x: ArrayLike,
+        y: ArrayLike,
+        *,
+        standardise: bool = False,
+        names: Sequence[str] | None = None,
+        target: str | None = None,
+        unit: str | None = None,
+        units: Sequence[str] | None = None,
+    ) -> None:
+        inputs, columns = _inputs(x, names)
+        targets = _targets(y)
+        if len(inputs) != len(targets):
+            raise ValueError(
+                f"x has {len(inputs)} rows and y has {len(targets)}; pass one row of each per observation"
+            )
+        own = _labels_of(y) or ()
+        # A frozen dataclass forbids assignment, also to its own constructor; its dictionary is open.
+        self.__dict__.update(
+            x=inputs,
+            y=targets,
+            standardise=standardise,
+            names=columns,
+            target=own[0] if target is None and len(own) == 1 else target,
+            unit=unit,
+            units=_per_column("units", units, inputs),
+            scaling=_fitted(inputs, targets) if standardise else Scaling(),
+        )
+
+    @property
+    def size(self) -> int:
+        """N, the number of rows."""
+        return len(self.x)
+
+    def batch(self) -> Batch:
+        """The whole set in standardised units, as JAX arrays: x float32, y float32 or int32 labels."""
+        x, y = self.scaling.inputs(self.x), self.scaling.targets(self.y)
+        return Batch(jnp.asarray(x), jnp.asarray(y), self.size)
+
+    def with_scaling(self, scaling: Scaling) -> "Data":
+        """The same rows seen through another scaling, which splits of them then keep."""
+        return self._changed(scaling=scaling, standardise=False)
+
+    def select(self, rows: ArrayLike) -> "Data":
+        """Some of the rows, by index or by mask, under the same scaling."""
+        rows = np.atleast_1d(rows)
+        if rows.size == 0 or (rows.dtype == bool and not rows.any()):
+            raise ValueError("rows selects nothing; pass at least one index, or a mask with one True")
+        return self._changed(x=self.x[rows], y=self.y[rows])
+
+    def partition(self, train: ArrayLike, test: ArrayLike) -> tuple["Data", "Data"]:
+        """Two sets of rows; where this set is standardised, so are both, by the scaling of `train` alone."""
+        part = self.select(train)
+        if self.standardise:
+            part = replace(part)  # the constructor fits the scaling to the rows that are left
+        return part, self.select(test).with_scaling(part.scaling)
+
+    def split(self, fraction: float = 0.1, *, seed: int = 0, stratify: bool = False) -> tuple["Data", "Data"]:
+        """A random (train, test), where `fraction` of the rows are for testing.
+
+        `stratify` gives both parts the same share of every label, to within a row.
+        """
+        if not 0 < fraction < 1:
+            raise ValueError(f"fraction is {fraction}; it is the share of rows for testing, between 0 and 1")
+        if self.size < 2:
+            raise ValueError("x has 1 row; a split needs at least 2")
+        if stratify and (self.y.ndim > 1 or self.y.dtype.kind == "f"):
+            raise ValueError(
+                f"stratify needs an integer label per row, and y is {self.y.dtype} of shape {self.y.shape}; "
+                "pass integer labels, or stratify=False"
+            )
+        num_test = min(max(round(fraction * self.size), 1), self.size - 1)
+        order = np.random.default_rng(seed).permutation(self.size)
+        if stratify:
+            # Equally spaced rows of a list sorted by label visit every label in proportion.
+            order = order[np.argsort(self.y[order], kind="stable")]
+            chosen = order[((np.arange(num_test) + 0.5) * self.size / num_test).astype(int)]
+        else:
+            chosen = order[:num_test]
+        in_test = np.isin(np.arange(self.size), chosen)
+        return self.partition(~in_test, in_test)
+
+    def __repr__(self) -> str:
+        names = self.names or ()
+        columns = ", ".join(names) if 0 < len(names) <= 4 else f"shape {self.x.shape[1:]}"
+        kind = "float" if self.y.dtype.kind == "f" else f"labels {self.y.min()} to {self.y.max()}"
+        target = " ".join(filter(None, [self.target, f"[{self.unit}]" if self.unit else None, kind]))
+        outputs = f" × {self.y.shape[1]}" if self.y.ndim == 2 else ""
+        scaled = "" if self.scaling.is_identity else "; standardised"
+        return f"Data({self.size} rows; x: {columns}; y: {target}{outputs}{scaled})"
+
+    def _changed(self, **changes: Any) -> "Data":
+        """A copy with other fields, not validated again."""
+        other = copy.copy(self)
+        other.__dict__.update(changes)
+        return other
+
+
+def as_data(data: Data | tuple[ArrayLike, ArrayLike], *, standardise: bool = False) -> Data:
+    """`Data` from an (x, y) tuple; a `Data` that has a scaling keeps it, whatever `standardise` says.
+
+    Example:
+        >>> as_data(([1.0, 2.0, 3.0], [0, 1, 1])).x.shape
+        (3, 1)
+    """
+    if isinstance(data, Data):
+        return replace(data, standardise=True) if standardise and data.scaling.is_identity else data
+    if not isinstance(data, tuple):
+        raise TypeError(f"data is of type {type(data).__name__}; pass credo.Data or a tuple (x, y)")
+    if len(data) != 2:
+        raise ValueError(f"data is a tuple of {len(data)}; pass two arrays, (x, y)")
+    return Data(*data, standardise=standardise)
+
+
+def as_inputs(x: ArrayLike, like: tuple[int, ...] | None = None) -> np.ndarray:
+    """Inputs alone, checked, in the user's units: (N, …), where each row has the shape `like` of training.
+
+    Example:
+        >>> as_inputs([1, 2, 3], like=(1,)).shape
+        (3, 1)
+    """
+    inputs, _ = _inputs(x)
+    if like is not None and inputs.shape[1:] != tuple(like):
+        hint = "; for one row, pass x[None]" if np.shape(x) == tuple(like) else ""
+        raise ValueError(
+            f"x has rows of shape {inputs.shape[1:]}, and the model was trained on rows of {tuple(like)}; "
+            f"pass x of shape (N, {', '.join(map(str, like))}){hint}"
+        )
+    return inputs
+
+
+def _is_identity(mean: np.ndarray, scale: np.ndarray) -> bool:
+    return not np.any(mean) and bool(np.all(scale == 1))
+
+
+def _affine(values: np.ndarray, mean: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    if _is_identity(mean, scale):
+        return values.astype(np.float32)
+    centred = np.subtract(values, mean, dtype=np.float64)
+    centred /= scale
+    return centred.astype(np.float32)
+
+
+def _fitted(x: np.ndarray, y: np.ndarray) -> Scaling:
+    x_mean, x_scale = _moments(x, tuple(range(x.ndim if x.ndim == 3 else x.ndim - 1)))
+    if y.dtype.kind != "f":
+        return Scaling(x_mean, x_scale)
+    return Scaling(x_mean, x_scale, *_moments(y, (0,)))
+
+
+def _moments(values: np.ndarray, axes: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+    mean = np.mean(values, axis=axes, dtype=np.float64)
+    scale = np.std(values, axis=axes, dtype=np.float64)
+    # The mean of n equal numbers is off by up to n roundings: a spread of that size is that of a constant.
+    num_terms = np.prod([values.shape[axis] for axis in axes])
+    constant = scale <= num_terms * np.finfo(np.float64).eps * np.abs(mean)
+    return np.asarray(mean), np.where(constant, 1.0, scale)
+
+
+def _labels_of(values: Any) -> tuple[str, ...] | None:
+    """Column names of a data frame, or the name of a series, where they are text."""
+    if hasattr(values, "columns"):
+        found = list(values.columns)
+    else:
+        found = [getattr(values, "name", None)] if np.ndim(values) == 1 else []
+    return tuple(found) if found and all(isinstance(label, str) and label for label in found) else None
+
+
+def _per_column(argument: str, labels: Sequence[str] | None, x: np.ndarray) -> tuple[str, ...] | None:
+    if labels is None:
+        return None
+    if isinstance(labels, str) or x.ndim != 2 or len(labels) != x.shape[1]:
+        raise ValueError(
+            f"{argument} is {labels!r} and x has shape {x.shape}; pass one string for each column of a 2-D x"
+        )
+    return tuple(map(str, labels))
+
+
+def _inputs(x: ArrayLike, names: Sequence[str] | None = None) -> tuple[np.ndarray, tuple[str, ...] | None]:
+    """Checked inputs and the names of their columns, which a data frame brings along."""
+    inputs = _numbers("x", x)
+    inputs = inputs.astype(np.result_type(inputs.dtype, np.float32), copy=False)
+    inputs = inputs[:, None] if inputs.ndim == 1 else inputs
+    if 0 in inputs.shape[1:]:
+        raise ValueError(f"x has shape {inputs.shape}, which holds no columns; pass at least one")
+    columns = _per_column("names", _labels_of(x) if names is None else names, inputs)
+    _require_finite("x", inputs, columns)
+    return inputs, columns
+
+
+def _targets(y: ArrayLike) -> np.ndarray:
+    targets = _numbers("y", y)
+    targets = targets[:, 0] if targets.ndim == 2 and targets.shape[1] == 1 else targets
+    if 0 in targets.shape[1:]:
+        raise ValueError(f"y has shape {targets.shape}, which holds no targets; pass at least one column")
+    if targets.dtype.kind == "f":
+        targets = targets.astype(np.result_type(targets.dtype, np.float32), copy=False)
+        _require_finite("y", targets)
+    elif targets.dtype.kind == "b":
+        targets = targets.astype(np.int32)
+    elif max(-int(targets.min()), int(targets.max())) > np.iinfo(np.int32).max:
+        raise ValueError(
+            "y holds integers beyond 32 bits, too large for labels; pass floats for a regression"
+        )
+    return targets
+
+
+def _numbers(argument: str, values: ArrayLike) -> np.ndarray:
+    """An array of numbers with at least one row, whatever they came in."""
+    if np.ma.is_masked(values):
+        raise ValueError(
+            f"{argument} has masked entries; remove those rows, or fill them with .filled(value)"
+        )
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise ValueError(f"{argument} is no array: {error}; pass rows of equal length") from error
+    if array.dtype.kind not in "biuf":
+        raise ValueError(
+            f"{argument} has dtype {array.dtype}; pass real numbers: encode text and categories first, and "
+            "cast columns of mixed types with .astype(float)"
+        )
+    if array.ndim == 0:
+        raise ValueError(
+            f"{argument} is the single number {array}; pass an array with one row per observation"
+        )
+    if len(array) == 0:
+        raise ValueError(f"{argument} has shape {array.shape}, an empty set; pass at least one row")
+    return array
+
+
+def _require_finite(argument: str, values: np.ndarray, names: Sequence[str] | None = None) -> None:
+    limit = np.finfo(np.float32).max
+    if -limit <= values.min() and values.max() <= limit:  # false for NaN too, and no copy of a large set
+        return
+    bad = np.argwhere(~(np.abs(values) <= limit))
+    row, *rest = map(int, bad[0])
+    place = f"row {row}"
+    if len(rest) == 1:
+        place += f", column {rest[0]}" + (f" ({names[rest[0]]})" if names is not None else "")
+    elif rest:
+        place += f", position {tuple(rest)}"
+    raise ValueError(
+        f"{argument} has values that are NaN, infinite or too large for single precision ({len(bad)} of "
+        f"{values.size}), the first ({values[tuple(bad[0])]}) in {place}; remove those rows, or fill them in"
+    )

@@ -1,0 +1,156 @@
+"""Diagnostics: evidence for and against a set of draws, and a verdict in words.
+
+Weights of a network are not identifiable: chains that sit in mirror images of one mode disagree about every weight
+and agree about every prediction. So each figure is given twice: for the weights, and for the functions, i.e. for
+E[y | x, theta] on probe inputs. The verdict rests on the functions.
+
+R-hat is rank-normalised and split, ESS is bulk and tail (Vehtari et al., 2021), both from ArviZ; E-BFMI as in
+Betancourt (2016).
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import arviz
+import numpy as np
+
+if TYPE_CHECKING:
+    from credo.posterior import Draws
+
+# Vehtari et al. (2021) recommend R-hat below 1.01 and an ESS of 100 per chain. Predictions need less precision than
+# reported parameters: a warning starts at 1.05, and 400 in all.
+GOOD_RHAT, BAD_RHAT = 1.01, 1.05
+ENOUGH_ESS = 400
+# Stan's threshold: below it the momentum resampling explores the energies too slowly.
+LOW_EBFMI = 0.3
+# ArviZ takes a millisecond for each figure: of many weights a random part is looked at, and the text says so.
+MAX_WEIGHTS = 200
+
+
+@dataclass(frozen=True)
+class Convergence:
+    """Worst figures over a set of scalar quantities; nan where there are too few draws to tell."""
+
+    num_quantities: int
+    rhat: float
+    ess_bulk: float
+    ess_tail: float
+
+    def __str__(self) -> str:
+        return f"R-hat {self.rhat:.3f}, bulk ESS {self.ess_bulk:.0f}, tail ESS {self.ess_tail:.0f}"
+
+
+@dataclass(frozen=True)
+class Diagnostics:
+    """What a run tells about itself. Print it for the verdict."""
+
+    num_chains: int
+    num_draws: int
+    weights: Convergence | None
+    functions: Convergence | None
+    acceptance: float | None
+    num_divergences: int | None
+    ebfmi: float | None
+    advice: tuple[str, ...]
+
+    @property
+    def verdict(self) -> str:
+        """One sentence."""
+        if self.functions is None:
+            return "A point estimate: one draw, no epistemic uncertainty, nothing to converge."
+        if not self.advice:
+            return "The chains agree in function space and have drawn enough: predictions can be trusted to be the model's."
+        return "Do not trust the uncertainties yet: " + "; ".join(self.advice) + "."
+
+    def __str__(self) -> str:
+        lines = [f"{self.num_chains} chain(s) × {self.num_draws} draws"]
+        if self.functions is not None:
+            lines.append(f"functions  {self.functions}   (worst of {self.functions.num_quantities} probed outputs)")
+        if self.weights is not None:
+            lines.append(f"weights    {self.weights}   (worst of {self.weights.num_quantities} numbers)")
+        figures = [
+            f"acceptance {self.acceptance:.2f}" if self.acceptance is not None else "",
+            f"divergences {self.num_divergences}" if self.num_divergences is not None else "",
+            f"E-BFMI {self.ebfmi:.2f}" if self.ebfmi is not None else "",
+        ]
+        lines.append("sampler    " + ", ".join(filter(None, figures)) if any(figures) else "")
+        return "\n".join([*filter(None, lines), self.verdict])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for tables and JSON."""
+        from dataclasses import asdict
+
+        return asdict(self) | {"verdict": self.verdict}
+
+
+def diagnose(posterior: "Draws") -> Diagnostics:
+    """All diagnostics of a posterior made of draws."""
+    infos = posterior.infos or {}
+    divergences = int(np.sum(infos["diverged"])) if "diverged" in infos else None
+    enough = posterior.num_draws >= 4  # split R-hat needs two draws in each half of a chain
+    functions = convergence(_functions(posterior)) if enough and posterior.probes is not None else None
+    weights = convergence(_some_weights(posterior)) if enough else None
+    energy = infos.get("energy")
+    figures = {
+        "acceptance": float(np.mean(infos["acceptance"])) if "acceptance" in infos else None,
+        "num_divergences": divergences,
+        "ebfmi": float(np.min(ebfmi(energy))) if energy is not None and enough else None,
+    }
+    advice = tuple(_advice(posterior, functions, figures))
+    return Diagnostics(posterior.num_chains, posterior.num_draws, weights, functions, advice=advice, **figures)
+
+
+def convergence(quantities: np.ndarray) -> Convergence:
+    """Worst R-hat and ESS over quantities of shape (chains, draws, quantities)."""
+    # A constant (a dead unit's weight never drawn anew, a saturated probability) has no R-hat: it is left out.
+    moving = quantities[..., np.ptp(quantities, axis=(0, 1)) > 0]
+    if moving.shape[-1] == 0:
+        return Convergence(0, float("nan"), float("nan"), float("nan"))
+    dataset = arviz.convert_to_dataset({"q": moving.astype(np.float64)})
+    rhat = arviz.rhat(dataset)["q"].values if moving.shape[0] * moving.shape[1] >= 4 else np.array([np.nan])
+    bulk = arviz.ess(dataset, method="bulk")["q"].values
+    tail = arviz.ess(dataset, method="tail")["q"].values
+    return Convergence(moving.shape[-1], float(np.max(rhat)), float(np.min(bulk)), float(np.min(tail)))
+
+
+def ebfmi(energy: np.ndarray) -> np.ndarray:
+    """Energy Bayesian fraction of missing information per chain: E[(Eₙ − Eₙ₋₁)²] / Var[E]; energy (chains, draws)."""
+    return np.mean(np.diff(energy, axis=1) ** 2, axis=1) / np.var(energy, axis=1)
+
+
+def _functions(posterior: "Draws") -> np.ndarray:
+    predictions = posterior.predict(posterior.probes).functions
+    return predictions.reshape(posterior.num_chains, posterior.num_draws, -1)
+
+
+def _some_weights(posterior: "Draws") -> np.ndarray:
+    leaves = [leaf.reshape(*leaf.shape[:2], -1) for leaf in posterior.theta.values()]
+    weights = np.concatenate(leaves, axis=-1)
+    if weights.shape[-1] <= MAX_WEIGHTS:
+        return weights
+    chosen = np.random.default_rng(0).choice(weights.shape[-1], MAX_WEIGHTS, replace=False)
+    return weights[..., np.sort(chosen)]
+
+
+def _advice(posterior: "Draws", functions: Convergence | None, figures: dict[str, Any]) -> list[str]:
+    """What is wrong and what to do about it, the worst first."""
+    if functions is None:
+        return []
+    advice = []
+    if functions.num_quantities == 0:
+        return ["the draws never moved: every function is the same (a step far too large is always rejected)"]
+    if posterior.num_chains == 1:
+        advice.append("one chain cannot tell whether it has seen everything; run at least four")
+    if functions.rhat > BAD_RHAT:
+        advice.append(f"the chains disagree about the functions (R-hat {functions.rhat:.2f}); run a longer warm-up")
+    elif functions.rhat > GOOD_RHAT:
+        advice.append(f"the chains have not quite mixed (R-hat {functions.rhat:.3f}); draw more")
+    if functions.ess_bulk < ENOUGH_ESS:
+        advice.append(f"only {functions.ess_bulk:.0f} effective draws of the functions; draw more")
+    total = posterior.num_chains * posterior.num_draws
+    if figures["num_divergences"]:
+        share = figures["num_divergences"] / total
+        advice.append(f"{figures['num_divergences']} divergent trajectories ({share:.1%}); raise target_acceptance")
+    if figures["ebfmi"] is not None and figures["ebfmi"] < LOW_EBFMI:
+        advice.append(f"E-BFMI {figures['ebfmi']:.2f} is low: heavy tails; tighten the prior or reparametrise")
+    return advice

@@ -1,0 +1,1 @@
+"""Inference: the engine that runs every method, and one file per method."""

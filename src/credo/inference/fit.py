@@ -1,0 +1,129 @@
+"""`credo.fit`: from a model, data and a method to a posterior."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from credo._text import nearest
+from credo.data import Data, as_data
+from credo.inference import engine
+from credo.inference.method import Method, in_words
+from credo.inference.metropolis import Metropolis, MetropolisHastings
+from credo.inference.point import MAP, MLE
+from credo.models.program import Model
+from credo.posterior import Draws, Posterior
+from credo.typing import Batch, Theta
+
+# The registry: to add a method, write its file and its line here.
+METHODS: Mapping[str, type[Method]] = {
+    "mle": MLE,
+    "map": MAP,
+    "metropolis": Metropolis,
+}
+
+# Function-space diagnostics look at this many training inputs.
+NUM_PROBES = 40
+# A run that would need more than this share of the machine's memory is refused before it starts.
+MEMORY_SHARE = 0.5
+
+
+def fit(
+    model: Model,
+    data: Any,
+    method: Method | str = "nuts",
+    *,
+    seed: int = 0,
+    validation: Any = None,
+    progress: bool | None = None,
+) -> Posterior:
+    """Infer p(theta | D): run a method on a model and data.
+
+    Arguments:
+        model: of `credo.models`, or `credo.Model(program)`.
+        data: `credo.Data`, or a pair (x, y) of arrays with one row per example.
+        method: a method such as `credo.NUTS(num_samples=500)`, or its name.
+        seed: the same seed gives the same bits.
+        validation: held-out data for early stopping: `Data`, a pair, or the share of `data` to set aside.
+        progress: a live bar on stderr; by default where stderr is a terminal.
+
+    >>> from credo import datasets, models, networks
+    >>> model = models.regression(networks.MLP([10], out=1), noise=0.1)
+    >>> fit(model, datasets.gap(), MAP(num_steps=10)).num_draws
+    1
+    """
+    method = as_method(method)
+    if not isinstance(model, Model):
+        raise ValueError(
+            f"model must be a credo.Model, got {type(model).__name__}; wrap a network with credo.models.regression(net) "
+            "or credo.models.classification(net)"
+        )
+    train, held_out = _split(as_data(data), validation, method)
+    bound = model.bind(train)
+    _refuse_if_too_large(method, bound)
+    starts = _starts(method, bound, train.batch(), seed, progress)
+    run = engine.run(
+        method, bound, train.batch(), seed=seed, starts=starts, held_out=held_out, progress=progress
+    )
+    return _placed(method.posterior(bound, run), train)
+
+
+def as_method(method: Method | str) -> Method:
+    """A method by its name, with its default settings; or the method itself."""
+    if isinstance(method, Method):
+        return method
+    if isinstance(method, str) and method.lower() in METHODS:
+        return METHODS[method.lower()]()
+    if isinstance(method, type) and issubclass(method, Method):
+        raise ValueError(f"method is the class {method.__name__}; make an instance of it: credo.{method.__name__}()")
+    raise ValueError(f"unknown method {method!r}{nearest(str(method), METHODS)}; known are {', '.join(METHODS)}")
+
+
+def _split(data: Data, validation: Any, method: Method) -> tuple[Data, Batch | None]:
+    if validation is None:
+        return data, None
+    if not method.uses_held_out:
+        raise ValueError(f"validation: {type(method).__name__} does not stop early, so it has no use for held-out data")
+    if isinstance(validation, float):
+        train, held_out = data.split(validation)
+        return train, held_out.batch()
+    return data, as_data(validation).with_scaling(data.scaling).batch()
+
+
+def _starts(method: Method, model: Model, data: Batch, seed: int, progress: bool | None) -> Theta | None:
+    """Where another method is to find the starting points, run it first: one member per chain, each from the prior."""
+    if not isinstance(method.start, Method):
+        if method.start not in ("prior", "network"):
+            raise ValueError(f"start must be 'prior', 'network' or a method such as credo.MAP(), got {method.start!r}")
+        return None
+    first = method.start
+    plan = replace(first.plan(), num_chains=method.plan().num_chains)
+    draws = model.sample_prior(_key(seed), plan.num_chains)
+    result = first.posterior(model, engine.run(first, model, data, seed=seed, plan=plan, starts=draws, progress=progress))
+    if not isinstance(result, Draws):
+        raise ValueError(f"start: {type(first).__name__} leaves no draws to start from; use credo.MAP()")
+    return {name: leaf[:, -1] for name, leaf in result.theta.items()}
+
+
+def _placed(posterior: Any, data: Data) -> Posterior:
+    rows = np.linspace(0, data.size - 1, min(NUM_PROBES, data.size)).round().astype(int)
+    return posterior.placed(scaling=data.scaling, probes=data.x[rows], num_data=data.size)
+
+
+def _refuse_if_too_large(method: Method, model: Model) -> None:
+    needs = method.describe(model, None)
+    available = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if needs.num_bytes > MEMORY_SHARE * available:
+        raise ValueError(
+            f"{type(method).__name__} would need {in_words(needs.num_bytes)} of memory ({needs}), and this machine has "
+            f"{in_words(available)}; keep fewer draws, thin more, or choose a method that stores less (credo.MAP)"
+        )
+
+
+def _key(seed: int) -> Any:
+    import jax
+
+    # Apart from the keys of the chains, which are numbered from zero.
+    return jax.random.fold_in(jax.random.key(seed), 2**31)

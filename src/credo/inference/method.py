@@ -1,0 +1,148 @@
+"""What a method is: hyper-parameters in a frozen dataclass, and four pure functions for the engine to run."""
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+
+from credo.models.program import Model
+from credo.typing import Array, Batch, Key, Theta, Tree
+
+if TYPE_CHECKING:
+    from credo.inference.engine import Run
+    from credo.posterior import Posterior
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How long a run is: per chain, `num_warmup` steps and then `num_kept` draws, one every `thin` steps."""
+
+    num_kept: int
+    num_warmup: int = 0
+    thin: int = 1
+    num_chains: int = 1
+    batch_size: int | None = None
+
+    @property
+    def num_steps(self) -> int:
+        """Steps of one chain."""
+        return self.num_warmup + self.num_kept * self.thin
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a run will hold in memory, known before it starts."""
+
+    num_parameters: int
+    stored: str
+    num_bytes: int
+
+    def __str__(self) -> str:
+        return f"{self.num_parameters:,} parameters; stores {self.stored}: {in_words(self.num_bytes)}"
+
+
+@dataclass(frozen=True)
+class Method:
+    """An inference method. `init` and `step` are pure; `draw` says what to keep; `posterior` makes the result.
+
+    Every `Info` that `step` returns has a field `log_joint`, the value at the state it leaves: the engine stops a
+    run in which it is not finite.
+    """
+
+    @property
+    def start(self) -> "str | Method":
+        """Where chains start: "prior" (a draw), "network" (its own values), or a method to run first."""
+        return "prior"
+
+    def plan(self) -> Plan:
+        raise TypeError(f"{type(self).__name__} has no plan")
+
+    def init(self, key: Key, model: Model, theta: Theta, data: Batch, held_out: Batch | None) -> Tree:
+        """The state at step 0, from a starting point."""
+        raise TypeError(f"{type(self).__name__} has no init")
+
+    def step(self, key: Key, model: Model, state: Tree, batch: Batch) -> tuple[Tree, Any]:
+        """One transition. The batch is always there: the full data are one batch."""
+        raise TypeError(f"{type(self).__name__} has no step")
+
+    def draw(self, model: Model, state: Tree) -> Tree:
+        """What to keep of a state: nothing, unless a method says otherwise."""
+        return ()
+
+    def posterior(self, model: Model, run: "Run") -> "Posterior":
+        raise TypeError(f"{type(self).__name__} has no posterior")
+
+    def finished(self, state: Tree) -> Array | bool:
+        """Whether the run may end before its plan does."""
+        return False
+
+    def figure(self, infos: Any) -> str:
+        """The figure that matters, from the newest infos (leaves of shape (records,)), for the progress bar."""
+        return f"log joint {float(infos.log_joint[-1]):.4g}"
+
+    @property
+    def uses_held_out(self) -> bool:
+        """Whether the method can use held-out data to stop early."""
+        return False
+
+    @property
+    def advice(self) -> str:
+        """What to try when a run goes non-finite."""
+        return "check the scale of the data (standardise them) and the prior"
+
+    def describe(self, model: Model, data: Any) -> Needs:
+        """What a run of this method will hold in memory."""
+        bound = model if model.rows is not None else model.bind(data)
+        plan = self.plan()
+        draw = jax.eval_shape(
+            lambda theta: self.draw(bound, self.init(jax.random.key(0), bound, theta, _batch(bound), None)),
+            bound.template,
+        )
+        per_draw = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(draw))
+        num_draws = plan.num_chains * plan.num_kept if per_draw else plan.num_chains
+        num_bytes = num_draws * max(per_draw, 4 * bound.num_parameters) + self.extra_bytes(bound.num_parameters)
+        return Needs(bound.num_parameters, f"{num_draws:,} draws", num_bytes)
+
+    def extra_bytes(self, num_parameters: int) -> int:
+        """Memory beside the draws: a dense mass matrix, a covariance."""
+        return 0
+
+    def to_config(self) -> dict[str, Any]:
+        """Name and hyper-parameters, JSON-able; what JSON cannot hold is given in words."""
+        return {
+            "name": type(self).__name__,
+            **{item.name: _jsonable(getattr(self, item.name)) for item in fields(self)},
+        }
+
+
+def require_at_least(minimum: int, **counts: int) -> None:
+    """Refuse a count that is not a whole number of at least `minimum`, by its name."""
+    for name, count in counts.items():
+        if not isinstance(count, int | np.integer) or isinstance(count, bool) or count < minimum:
+            raise ValueError(f"{name} must be a whole number of at least {minimum}, got {count!r}")
+
+
+def in_words(num_bytes: float) -> str:
+    """A size that people read.
+
+    >>> in_words(3_500_000)
+    '3.5 MB'
+    """
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if num_bytes < 1000:
+            return f"{num_bytes:.3g} {unit}"
+        num_bytes /= 1000
+    return f"{num_bytes:.3g} TB"
+
+
+def _batch(model: Model) -> Batch:
+    if model.rows is None:
+        raise ValueError("the model has not seen data; call model.bind((x, y)) first")
+    return model.rows.example()
+
+
+def _jsonable(value: Any) -> Any:
+    if isinstance(value, Method):
+        return value.to_config()
+    return value if isinstance(value, str | int | float | bool | None) else repr(value)

@@ -1,0 +1,63 @@
+"""Minibatches drawn on the device, inside compiled code.
+
+Every epoch visits the rows in a new order without repeating one. The order is a keyed permutation that is
+evaluated only at the positions of one batch, so a step costs O(n), needs no state, and is a function of the
+key and the step number alone: any step can be computed without the steps before it.
+"""
+
+import jax
+import jax.numpy as jnp
+
+from credo.typing import Array, Batch, Key
+
+# Four rounds of a Feistel network with a good round function are a pseudo-random permutation (Luby & Rackoff,
+# 1988); two more hide that the halves are a few bits wide for small data sets.
+NUM_ROUNDS = 6
+
+
+def minibatch(key: Key, step: Array, data: Batch, size: int) -> Batch:
+    """Rows of batch number `step`: `size` of them, without repetition within an epoch.
+
+    A last batch that would be short is left out; which rows it would have held changes from epoch to epoch.
+    """
+    num_rows = data.x.shape[0]
+    if size >= num_rows:
+        return data
+    batches_per_epoch = num_rows // size
+    epoch, position = step // batches_per_epoch, step % batches_per_epoch
+    rows = permute(jax.random.fold_in(key, epoch), position * size + jnp.arange(size), num_rows)
+    return Batch(data.x[rows], data.y[rows], data.total)
+
+
+def permute(key: Key, positions: Array, num: int) -> Array:
+    """π(positions) for a random permutation π of 0 … num−1 that is fixed by the key.
+
+    A Feistel network permutes the next power of four; positions that leave the range walk on along their
+    cycle until they return to it, which keeps π a permutation.
+
+    >>> sorted(permute(jax.random.key(0), jnp.arange(10), 10).tolist()) == list(range(10))
+    True
+    """
+    half_bits = max((max(num - 1, 1).bit_length() + 1) // 2, 1)
+    round_keys = jax.random.bits(key, (NUM_ROUNDS,), jnp.uint32)
+
+    def feistel(values: Array) -> Array:
+        mask = jnp.uint32((1 << half_bits) - 1)
+        left, right = values >> half_bits, values & mask
+        for round_key in round_keys:
+            left, right = right, left ^ (mix(right + round_key) & mask)
+        return (left << half_bits) | right
+
+    def walk(values: Array) -> Array:
+        return jnp.where(values < num, values, feistel(values))
+
+    permuted = feistel(positions.astype(jnp.uint32))
+    permuted = jax.lax.while_loop(lambda values: jnp.any(values >= num), walk, permuted)
+    return permuted.astype(jnp.int32)
+
+
+def mix(bits: Array) -> Array:
+    """A 32-bit finaliser in which every input bit flips every output bit about half the time (Wellons, 2018)."""
+    bits = (bits ^ (bits >> 16)) * jnp.uint32(0x7FEB352D)
+    bits = (bits ^ (bits >> 15)) * jnp.uint32(0x846CA68B)
+    return bits ^ (bits >> 16)

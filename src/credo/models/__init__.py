@@ -1,0 +1,26 @@
+"""Stochastic models: NumPyro programs, their priors and likelihoods, one file per graphical model."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from credo._text import nearest
+from credo.models import likelihoods, priors
+from credo.models.classification import classification
+from credo.models.program import Model
+from credo.models.regression import regression
+
+MODELS: dict[str, Callable[..., Model]] = {"regression": regression, "classification": classification}
+
+
+def from_config(config: Mapping[str, Any], net: Any) -> Model:
+    """The model that `config` describes, around the network `net`."""
+    name = config.get("model", "")
+    if name not in MODELS:
+        raise ValueError(f"unknown model {name!r}{nearest(name, MODELS)}; known are {', '.join(MODELS)}")
+    arguments: dict[str, Any] = {"prior": priors.from_config(config["prior"])}
+    if "noise" in config:
+        arguments["noise"] = likelihoods.from_config(config["noise"])
+    return MODELS[name](net, **arguments)
+
+
+__all__ = ["MODELS", "Model", "classification", "from_config", "regression"]

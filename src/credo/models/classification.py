@@ -1,0 +1,55 @@
+"""Bayesian classification: theta ~ p(theta), y ~ Cat(softmax(f_theta(x))). Paper, figure "BBNs", (a)."""
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+
+from credo.models import priors
+from credo.models.network import initial_weights, num_outputs, stochastic_outputs
+from credo.models.program import Config, Model
+from credo.networks import network_config
+from credo.typing import Array, Batch
+
+
+def classification(net: Any, *, prior: Any = None) -> Model:
+    """A network with weights drawn from a prior, whose outputs are the logits of the classes.
+
+        theta ~ p(theta),    y ~ Cat(softmax(f_theta(x)))      K outputs, labels 0 … K−1
+                             y ~ Bernoulli(sigmoid(f_theta(x)))  one output, labels 0 and 1
+
+    Arguments:
+        net: any network that `credo.networks.functional` takes, with one output per class, or one for two classes.
+        prior: of `credo.priors`, a NumPyro distribution, or a dict of parameter paths; N(0, 1) by default.
+
+    >>> from credo.networks import MLP
+    >>> model = classification(MLP(features=[50], out=3))
+    """
+    chosen_prior = priors.as_prior(prior)
+
+    def program(x: Array, y: Array | None = None) -> None:
+        logits = stochastic_outputs(net, chosen_prior, x)
+        with numpyro.plate("data", x.shape[0]):
+            if logits.shape[-1] == 1:
+                numpyro.sample("y", dist.Bernoulli(logits=logits[..., 0]), obs=y)
+            else:
+                numpyro.sample("y", dist.Categorical(logits=logits), obs=y)
+
+    def check(batch: Batch) -> None:
+        if batch.y.ndim != 1 or not jnp.issubdtype(batch.y.dtype, jnp.integer):
+            raise ValueError(
+                f"y must hold integer class labels of shape (rows,), got {batch.y.dtype} of shape {batch.y.shape}; "
+                "encode the classes as 0, 1, …"
+            )
+        num_classes = max(num_outputs(net, batch.x), 2)
+        low, high = int(np.min(batch.y)), int(np.max(batch.y))
+        if low < 0 or high >= num_classes:
+            raise ValueError(
+                f"y holds labels from {low} to {high}, but a network with {num_classes} classes needs labels from "
+                f"0 to {num_classes - 1}; relabel y, or give the network {max(high + 1, 2)} outputs"
+            )
+
+    config = Config(model="classification", network=network_config(net), prior=chosen_prior.to_config())
+    return Model(program, config=config, initial=initial_weights(net), check=check)

@@ -1,0 +1,213 @@
+"""Likelihoods: the distribution of y around what the network says.
+
+A `Noise` turns network outputs into p(y | x, theta) for regression. What it draws outside the plate `data`
+(a noise scale, a correlation matrix) is part of theta.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+
+from credo._text import nearest
+from credo.models.priors import distribution_from_config, distribution_to_config
+from credo.typing import Array
+
+
+class Noise(Protocol):
+    """How targets scatter around the network's output."""
+
+    def num_outputs(self, num_targets: int) -> int:
+        """How many numbers the network must give per row."""
+
+    def draw(self, num_targets: int) -> Any:
+        """The latents of the noise, outside the plate `data`."""
+
+    def around(self, outputs: Array, drawn: Any) -> dist.Distribution:
+        """p(y | outputs), for outputs of shape (rows, num_outputs)."""
+
+    def to_config(self) -> dict[str, Any]: ...
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """y ~ N(f(x), scale²) with a known scale: one number, or one per output."""
+
+    scale: float | tuple[float, ...]
+
+    def num_outputs(self, num_targets: int) -> int:
+        return num_targets
+
+    def draw(self, num_targets: int) -> Array:
+        return jnp.asarray(self.scale)
+
+    def around(self, outputs: Array, drawn: Array) -> dist.Distribution:
+        return _normal(outputs, drawn)
+
+    def to_config(self) -> dict[str, Any]:
+        return {"name": "fixed", "scale": self.scale}
+
+
+@dataclass(frozen=True)
+class FixedCovariance:
+    """y ~ N(f(x), Σ) with a known full covariance between the outputs."""
+
+    covariance: tuple[tuple[float, ...], ...]
+
+    def num_outputs(self, num_targets: int) -> int:
+        return num_targets
+
+    def draw(self, num_targets: int) -> Array:
+        return jnp.linalg.cholesky(jnp.asarray(self.covariance))
+
+    def around(self, outputs: Array, drawn: Array) -> dist.Distribution:
+        return dist.MultivariateNormal(outputs, scale_tril=drawn)
+
+    def to_config(self) -> dict[str, Any]:
+        return {"name": "fixed_covariance", "covariance": self.covariance}
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """y ~ N(f(x), diag(noise²)), noise ~ prior: one positive scale per output, part of theta."""
+
+    prior: dist.Distribution
+
+    def num_outputs(self, num_targets: int) -> int:
+        return num_targets
+
+    def draw(self, num_targets: int) -> Array:
+        if num_targets == 1:
+            return numpyro.sample("noise", self.prior)
+        return numpyro.sample("noise", self.prior.expand([num_targets]).to_event(1))
+
+    def around(self, outputs: Array, drawn: Array) -> dist.Distribution:
+        return _normal(outputs, drawn)
+
+    def to_config(self) -> dict[str, Any]:
+        return {"name": "learned", **distribution_to_config(self.prior)}
+
+
+@dataclass(frozen=True)
+class FullCovariance:
+    """y ~ N(f(x), Σ), Σ = diag(s) C diag(s), s ~ HalfNormal(scale), C ~ LKJ(concentration): all learned."""
+
+    scale: float = 1.0
+    concentration: float = 1.0
+
+    def num_outputs(self, num_targets: int) -> int:
+        return num_targets
+
+    def draw(self, num_targets: int) -> Array:
+        scales = numpyro.sample("noise", dist.HalfNormal(self.scale).expand([num_targets]).to_event(1))
+        correlation = numpyro.sample("noise_correlation", dist.LKJCholesky(num_targets, self.concentration))
+        return scales[..., None] * correlation
+
+    def around(self, outputs: Array, drawn: Array) -> dist.Distribution:
+        return dist.MultivariateNormal(outputs, scale_tril=drawn)
+
+    def to_config(self) -> dict[str, Any]:
+        return {"name": "full", "scale": self.scale, "concentration": self.concentration}
+
+
+@dataclass(frozen=True)
+class Heteroscedastic:
+    """y ~ N(f(x), s(x)²): the second half of the network's outputs is the scale, through a softplus.
+
+    `minimum` keeps the density of a perfectly fitted point finite.
+    """
+
+    minimum: float = 1e-3
+
+    def num_outputs(self, num_targets: int) -> int:
+        return 2 * num_targets
+
+    def draw(self, num_targets: int) -> None:
+        return None
+
+    def around(self, outputs: Array, drawn: None) -> dist.Distribution:
+        mean, raw = jnp.split(outputs, 2, axis=-1)
+        return _normal(mean, self.minimum + jax.nn.softplus(raw))
+
+    def to_config(self) -> dict[str, Any]:
+        return {"name": "heteroscedastic", "minimum": self.minimum}
+
+
+def as_noise(noise: Any) -> Noise:
+    """A noise model from what users pass: see `credo.models.regression`."""
+    if noise is None:
+        return Learned(dist.HalfNormal(1.0))
+    if isinstance(noise, Fixed | FixedCovariance | Learned | FullCovariance | Heteroscedastic):
+        return noise
+    if isinstance(noise, dist.Distribution):
+        return _learned(noise)
+    if isinstance(noise, str):
+        return _by_name(noise)
+    return _fixed(np.asarray(noise))
+
+
+def from_config(config: Mapping[str, Any]) -> Noise:
+    """The noise model that `to_config` described."""
+    name, arguments = config["name"], {key: value for key, value in config.items() if key != "name"}
+    if name == "learned":
+        return Learned(distribution_from_config(arguments))
+    if name == "fixed":
+        return _fixed(np.asarray(arguments["scale"]))
+    if name == "fixed_covariance":
+        return _fixed(np.asarray(arguments["covariance"]))
+    kinds = {"full": FullCovariance, "heteroscedastic": Heteroscedastic}
+    if name not in kinds:
+        raise ValueError(f"unknown noise model {name!r}{nearest(name, kinds)}")
+    return kinds[name](**arguments)
+
+
+def _by_name(name: str) -> Noise:
+    known: dict[str, Noise] = {
+        "learned": Learned(dist.HalfNormal(1.0)),
+        "heteroscedastic": Heteroscedastic(),
+        "full": FullCovariance(),
+    }
+    if name not in known:
+        raise ValueError(f"noise: unknown kind {name!r}{nearest(name, known)}; known are {', '.join(known)}")
+    return known[name]
+
+
+def _learned(prior: dist.Distribution) -> Learned:
+    is_positive = prior.support in (dist.constraints.positive, dist.constraints.nonnegative) or bool(
+        np.all(np.asarray(getattr(prior.support, "lower_bound", -1.0)) >= 0)
+    )
+    if prior.batch_shape or prior.event_shape or not is_positive:
+        raise ValueError(
+            f"noise: a prior for the noise scale must be a scalar distribution on positive numbers, got "
+            f"{type(prior).__name__} with shape {prior.batch_shape + prior.event_shape}; try HalfNormal(1.0)"
+        )
+    return Learned(prior)
+
+
+def _fixed(values: np.ndarray) -> Noise:
+    if values.dtype.kind not in "fiu" or not np.all(np.isfinite(values)):
+        raise ValueError(
+            "noise: expected a positive number, one per output, a covariance matrix, a NumPyro distribution, "
+            f"'learned', 'heteroscedastic' or 'full'; got {values!r}"
+        )
+    if values.ndim == 2:
+        if values.shape[0] != values.shape[1] or not np.allclose(values, values.T):
+            raise ValueError(f"noise: a covariance must be a symmetric square matrix, got shape {values.shape}")
+        if np.linalg.eigvalsh(values).min() <= 0:
+            raise ValueError("noise: the covariance matrix is not positive definite")
+        return FixedCovariance(tuple(tuple(row) for row in values.tolist()))
+    if values.ndim > 2 or np.any(values <= 0):
+        raise ValueError(f"noise: scales must be positive numbers, got {values.tolist()}")
+    return Fixed(float(values) if values.ndim == 0 else tuple(values.tolist()))
+
+
+def _normal(mean: Array, scale: Array) -> dist.Distribution:
+    """Independent normals; one output gives scalars, so that targets of shape (rows,) fit."""
+    if mean.shape[-1] == 1:
+        return dist.Normal(mean[..., 0], scale[..., 0] if jnp.ndim(scale) == jnp.ndim(mean) else scale)
+    return dist.Normal(mean, scale).to_event(1)

@@ -1,0 +1,57 @@
+"""Network weights as latent variables: the part that every model with a network shares."""
+
+from typing import Any
+
+import jax
+import numpyro
+
+from credo.models.priors import ByPath, Parameter, Prior
+from credo.models.program import Program
+from credo.networks import functional
+from credo.typing import Array, Theta
+
+# Site names that the models use themselves.
+RESERVED = ("y", "data", "noise", "noise_correlation")
+
+
+def stochastic_outputs(net: Any, prior: Prior, x: Array) -> Array:
+    """theta ~ p(theta), then f_theta(x): draw every weight from its prior and run the network."""
+    network = functional(net, x)
+    check_paths(list(network.params), prior)
+    weights = {
+        path: numpyro.sample(path, prior(Parameter(path, value.shape, network.fan_in[path])))
+        for path, value in network.params.items()
+    }
+    return network.apply(weights, x)
+
+
+def initial_weights(net: Any) -> Any:
+    """The network's own values as a function of an input batch: where optimisation starts."""
+
+    def initial(x: Array) -> Theta:
+        return functional(net, x).params
+
+    return initial
+
+
+def num_outputs(net: Any, x: Array) -> int:
+    """How many numbers the network gives per row; refuses anything but (rows, outputs)."""
+    network = functional(net, x)
+    shape = jax.eval_shape(network.apply, network.params, x).shape
+    if len(shape) != 2 or shape[0] != x.shape[0]:
+        raise ValueError(
+            f"the network maps inputs of shape {x.shape} to {shape}; expected ({x.shape[0]}, number of outputs)"
+        )
+    return shape[1]
+
+
+def check_paths(paths: list[str], prior: Prior) -> None:
+    """Refuse names that the model needs itself, and prior patterns that match nothing."""
+    taken = [path for path in paths if path in RESERVED]
+    if taken:
+        raise ValueError(f"the network has a parameter named {taken[0]!r}, which is a site of the model; rename it")
+    if isinstance(prior, ByPath):
+        prior.check(paths)
+
+
+__all__ = ["Program", "initial_weights", "num_outputs", "stochastic_outputs"]

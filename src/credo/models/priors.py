@@ -1,0 +1,246 @@
+"""Priors over the weights: which distribution each parameter of a network is drawn from.
+
+A prior maps one parameter (its path, shape and fan-in) to a NumPyro distribution over an array of that shape.
+Paper, "A good default prior": p(theta) = N(0, σ²I), the ℓ2 penalty of a point estimate.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from fnmatch import fnmatchcase
+from typing import Any, NamedTuple, Protocol
+
+import jax.numpy as jnp
+import numpy as np
+import numpyro.distributions as dist
+
+from credo._text import nearest
+
+
+class Parameter(NamedTuple):
+    """What a prior may look at: the dotted path of a parameter, its shape and the inputs that feed one unit."""
+
+    path: str
+    shape: tuple[int, ...]
+    fan_in: int = 1
+
+
+class Prior(Protocol):
+    """Anything that gives a parameter its distribution."""
+
+    def __call__(self, parameter: Parameter) -> dist.Distribution: ...
+    def to_config(self) -> dict[str, Any]: ...
+
+
+@dataclass(frozen=True)
+class Normal:
+    """N(0, scale²), independent for every weight. See `normal`."""
+
+    scale: float = 1.0
+
+    def __call__(self, parameter: Parameter) -> dist.Distribution:
+        return _fill(dist.Normal(0.0, self.scale), parameter)
+
+    def to_config(self) -> dict[str, Any]:
+        return {"name": "normal", **asdict(self)}
+
+
+@dataclass(frozen=True)
+class FanIn:
+    """N(0, scale²/fan_in) for kernels and N(0, bias_scale²) for vectors. See `fan_in`."""
+
+    scale: float = 1.0
+    bias_scale: float = 1.0
+
+    def __call__(self, parameter: Parameter) -> dist.Distribution:
+        is_kernel = len(parameter.shape) >= 2
+        scale = self.scale / np.sqrt(parameter.fan_in) if is_kernel else self.bias_scale
+        return _fill(dist.Normal(0.0, float(scale)), parameter)
+
+    def to_config(self) -> dict[str, Any]:
+        return {"name": "fan_in", **asdict(self)}
+
+
+@dataclass(frozen=True)
+class Laplace:
+    """Laplace(0, scale): the ℓ1 penalty. See `laplace`."""
+
+    scale: float = 1.0
+
+    def __call__(self, parameter: Parameter) -> dist.Distribution:
+        return _fill(dist.Laplace(0.0, self.scale), parameter)
+
+    def to_config(self) -> dict[str, Any]:
+        return {"name": "laplace", **asdict(self)}
+
+
+@dataclass(frozen=True)
+class ScaleMixture:
+    """π·N(0, scale²) + (1 − π)·N(0, narrow_scale²). See `scale_mixture`."""
+
+    weight: float = 0.5
+    scale: float = 1.0
+    narrow_scale: float = 0.0025
+
+    def __call__(self, parameter: Parameter) -> dist.Distribution:
+        mixing = dist.Categorical(probs=jnp.array([self.weight, 1 - self.weight]))
+        components = dist.Normal(jnp.zeros(2), jnp.array([self.scale, self.narrow_scale]))
+        return _fill(dist.MixtureSameFamily(mixing, components), parameter)
+
+    def to_config(self) -> dict[str, Any]:
+        return {"name": "scale_mixture", **asdict(self)}
+
+
+@dataclass(frozen=True, eq=False)
+class Custom:
+    """Any NumPyro distribution: spread over the array, or of exactly its shape."""
+
+    distribution: dist.Distribution
+
+    def __call__(self, parameter: Parameter) -> dist.Distribution:
+        own = self.distribution.batch_shape + self.distribution.event_shape
+        if own == parameter.shape:
+            return self.distribution.to_event(len(self.distribution.batch_shape))
+        if own in ((), (1,)) and not self.distribution.event_shape:
+            return _fill(self.distribution, parameter)
+        raise ValueError(
+            f"prior: the distribution for {parameter.path!r} has shape {own}, but the parameter has shape "
+            f"{parameter.shape}; pass a scalar distribution, or one of exactly that shape"
+        )
+
+    def to_config(self) -> dict[str, Any]:
+        return {"name": "distribution", **distribution_to_config(self.distribution)}
+
+
+@dataclass(frozen=True)
+class ByPath:
+    """A different prior per parameter path; the first pattern that matches decides. See `by_path`."""
+
+    patterns: tuple[tuple[str, Prior], ...]
+    default: Prior
+
+    def __call__(self, parameter: Parameter) -> dist.Distribution:
+        return self._find(parameter.path)(parameter)
+
+    def _find(self, path: str) -> Prior:
+        return next((prior for pattern, prior in self.patterns if fnmatchcase(path, pattern)), self.default)
+
+    def check(self, paths: list[str]) -> None:
+        """Refuse a pattern that decides nothing: a silent typo would leave weights on the default prior."""
+        for pattern, _ in self.patterns:
+            if not any(fnmatchcase(path, pattern) for path in paths):
+                raise ValueError(
+                    f"prior: the path {pattern!r} matches no parameter{nearest(pattern, paths)}; "
+                    f"the parameters are {', '.join(paths)}"
+                )
+
+    def to_config(self) -> dict[str, Any]:
+        patterns = {pattern: prior.to_config() for pattern, prior in self.patterns}
+        return {"name": "by_path", "patterns": patterns, "default": self.default.to_config()}
+
+
+def normal(scale: float = 1.0) -> Normal:
+    """The default prior N(0, σ²I): `scale` is σ, not σ² (the paper prints σI for the covariance).
+
+    >>> normal(2.0)(Parameter("head.bias", (3,))).event_shape
+    (3,)
+    """
+    return Normal(_positive("scale", scale))
+
+
+def fan_in(scale: float = 1.0, bias_scale: float = 1.0) -> FanIn:
+    """N(0, σ²/fan_in): keeps the size of the function the same whatever the width (Neal, 1996).
+
+    Kernels get σ² = scale²/fan_in; biases and other vectors N(0, bias_scale²).
+
+    >>> float(fan_in(2.0)(Parameter("head.kernel", (100, 1), 100)).base_dist.scale[0, 0])
+    0.20000000298023224
+    """
+    return FanIn(_positive("scale", scale), _positive("bias_scale", bias_scale))
+
+
+def laplace(scale: float = 1.0) -> Laplace:
+    """Laplace(0, scale), density exp(−|w|/scale)/(2·scale): the ℓ1 penalty, many weights near zero.
+
+    >>> laplace(0.5)(Parameter("head.bias", (3,))).event_shape
+    (3,)
+    """
+    return Laplace(_positive("scale", scale))
+
+
+def scale_mixture(weight: float = 0.5, scale: float = 1.0, narrow_scale: float = 0.0025) -> ScaleMixture:
+    """π·N(0, σ₁²) + (1 − π)·N(0, σ₂²), the spike and slab of Blundell et al. (2015, section 3.3).
+
+    >>> scale_mixture(0.25, 1.0, 0.01)(Parameter("head.bias", (3,))).event_shape
+    (3,)
+    """
+    if not 0 < weight < 1:
+        raise ValueError(f"weight must lie between 0 and 1, got {weight}")
+    return ScaleMixture(weight, _positive("scale", scale), _positive("narrow_scale", narrow_scale))
+
+
+def by_path(patterns: Mapping[str, Any], default: Any = None) -> ByPath:
+    """A different prior per path, with `*` wildcards: `{"*.bias": normal(10.0), "head.*": laplace()}`.
+
+    The first pattern that matches decides; what none matches gets `default` (N(0, 1)).
+    A pattern that matches no parameter at all is an error.
+    """
+    pairs = tuple((pattern, as_prior(prior)) for pattern, prior in patterns.items())
+    return ByPath(pairs, as_prior(default))
+
+
+def as_prior(prior: Any) -> Prior:
+    """A prior from what users pass: None (N(0, 1)), a prior, a NumPyro distribution, or a dict of paths."""
+    if prior is None:
+        return Normal()
+    if isinstance(prior, Mapping):
+        return by_path(prior)
+    if isinstance(prior, dist.Distribution):
+        return Custom(prior)
+    if callable(prior) and hasattr(prior, "to_config"):
+        return prior
+    raise ValueError(
+        f"prior: {prior!r} is not a prior; pass one of credo.priors (normal, fan_in, laplace, scale_mixture), "
+        "a NumPyro distribution, or a dict such as {'*.bias': credo.priors.normal(10.0)}"
+    )
+
+
+def from_config(config: Mapping[str, Any]) -> Prior:
+    """The prior that `to_config` described."""
+    name, arguments = config["name"], {key: value for key, value in config.items() if key != "name"}
+    if name == "distribution":
+        return Custom(distribution_from_config(arguments))
+    if name == "by_path":
+        patterns = {pattern: from_config(prior) for pattern, prior in arguments["patterns"].items()}
+        return by_path(patterns, from_config(arguments["default"]))
+    makers = {"normal": normal, "fan_in": fan_in, "laplace": laplace, "scale_mixture": scale_mixture}
+    if name not in makers:
+        raise ValueError(f"unknown prior {name!r}{nearest(name, makers)}")
+    return makers[name](**arguments)
+
+
+def distribution_to_config(distribution: dist.Distribution) -> dict[str, Any]:
+    """A NumPyro distribution as JSON: its class name and the arrays that parametrise it."""
+    arguments = {
+        name: np.asarray(getattr(distribution, name)).tolist()
+        for name in type(distribution).arg_constraints
+        if name in vars(distribution)
+    }
+    return {"distribution": type(distribution).__name__, "arguments": arguments}
+
+
+def distribution_from_config(config: Mapping[str, Any]) -> dist.Distribution:
+    """The distribution that `distribution_to_config` described; only NumPyro's own classes are made."""
+    kind = getattr(dist, config["distribution"], None)
+    if not (isinstance(kind, type) and issubclass(kind, dist.Distribution)):
+        raise ValueError(f"{config['distribution']!r} is not one of NumPyro's distributions")
+    return kind(**{name: jnp.asarray(value) for name, value in config["arguments"].items()})
+
+
+def _fill(scalar: dist.Distribution, parameter: Parameter) -> dist.Distribution:
+    return scalar.expand(parameter.shape).to_event(len(parameter.shape))
+
+
+def _positive(name: str, value: float) -> float:
+    if not (np.isfinite(value) and value > 0):
+        raise ValueError(f"{name} must be a positive number, got {value}")
+    return float(value)

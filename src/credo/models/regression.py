@@ -1,0 +1,59 @@
+"""Bayesian regression: theta ~ p(theta), y ~ N(f_theta(x), Σ). Paper, figure "BBNs", (a)."""
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpyro
+
+from credo.models import likelihoods, priors
+from credo.models.network import initial_weights, num_outputs, stochastic_outputs
+from credo.models.program import Config, Model
+from credo.networks import network_config
+from credo.typing import Array, Batch
+
+
+def regression(net: Any, *, prior: Any = None, noise: Any = None) -> Model:
+    """A network with weights drawn from a prior, and normal noise around its output.
+
+        theta ~ p(theta),    y ~ N(f_theta(x), Σ)
+
+    Arguments:
+        net: any network that `credo.networks.functional` takes, with one output per target
+            (two for heteroscedastic noise).
+        prior: of `credo.priors`, a NumPyro distribution, or a dict of parameter paths; N(0, 1) by default.
+        noise: a number or one per target (known standard deviations); a (k, k) matrix (known covariance);
+            a NumPyro distribution on positive numbers, or "learned" (HalfNormal(1), the default: it suits
+            standardised targets); "heteroscedastic" (the network also gives the scale); "full" (a learned
+            covariance between the targets).
+
+    >>> from credo.networks import MLP
+    >>> model = regression(MLP(features=[50], out=1), noise=0.1)
+    """
+    chosen_prior, chosen_noise = priors.as_prior(prior), likelihoods.as_noise(noise)
+
+    def targets_of(outputs: int) -> int:
+        return outputs // chosen_noise.num_outputs(1)
+
+    def program(x: Array, y: Array | None = None) -> None:
+        outputs = stochastic_outputs(net, chosen_prior, x)
+        drawn = chosen_noise.draw(targets_of(outputs.shape[-1]))
+        with numpyro.plate("data", x.shape[0]):
+            observed = None if y is None else y.astype(jnp.float32)
+            numpyro.sample("y", chosen_noise.around(outputs, drawn), obs=observed)
+
+    def check(batch: Batch) -> None:
+        num_targets = 1 if batch.y.ndim == 1 else batch.y.shape[1]
+        expected, got = chosen_noise.num_outputs(num_targets), num_outputs(net, batch.x)
+        if got != expected:
+            raise ValueError(
+                f"the network gives {got} outputs per row, but {num_targets} target(s) with "
+                f"{type(chosen_noise).__name__} noise need {expected}; set the network's output size to {expected}"
+            )
+
+    config = Config(
+        model="regression",
+        network=network_config(net),
+        prior=chosen_prior.to_config(),
+        noise=chosen_noise.to_config(),
+    )
+    return Model(program, config=config, initial=initial_weights(net), check=check)

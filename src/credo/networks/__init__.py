@@ -1,0 +1,9 @@
+"""The functional model: any network as a pure function of its parameters, and a small zoo of networks."""
+
+from credo.networks.cnn import CNN
+from credo.networks.functional import Network, functional, network_config
+from credo.networks.mlp import MLP
+from credo.networks.resnet import ResNet
+from credo.networks.zoo import from_config
+
+__all__ = ["CNN", "MLP", "Network", "ResNet", "from_config", "functional", "network_config"]

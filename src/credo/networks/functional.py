@@ -1,0 +1,271 @@
+"""The one place that splits a network into its structure and its parameters."""
+
+import inspect
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import takewhile
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from flax import linen, nnx
+
+from credo.networks.zoo import REGISTRY, ZooNetwork
+from credo.typing import Array, Theta, Tree
+
+# What the frameworks call "do not drop units, use the stored batch statistics", and the value that means it.
+_EVALUATION = {
+    "train": False,
+    "training": False,
+    "is_training": False,
+    "deterministic": True,
+    "use_running_average": True,
+    "inference": True,
+}
+_BIAS_OR_SCALE = re.compile(r"(b|bias|beta|scale|gamma)[_\d]*")
+_ACCEPTED = (
+    "a flax.nnx module, a flax.linen module or (module, variables), an equinox module or (module, state), "
+    "or (apply, params) with apply(params, x) -> output"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """A network as a pure function and its parameters: the functional model of the paper's section on design.
+
+    Attributes:
+        apply: `apply(params, x) -> output`, pure and in evaluation mode; x has shape (n, ...).
+        params: the network's own initial values, trainable arrays only, by dotted path ("hidden.0.kernel").
+        fan_in: for each path the number of inputs that feed one unit; a bias or scale has its layer's.
+        config: what `from_config` needs to make the network again; None for a network from outside the zoo.
+    """
+
+    apply: Callable[[Theta, Array], Array]
+    params: Theta = field(repr=False)
+    fan_in: dict[str, int]
+    config: dict[str, Any] | None = None
+
+
+def functional(net: Any, x: Any = None) -> Network:
+    """Split a network into a pure function and named parameters; the object passed in is never changed.
+
+    State that is not trained (batch statistics, random streams, integer arrays) is carried along frozen, and
+    what behaves otherwise in training (dropout, batch normalisation) is put in evaluation mode. A parameter
+    that two nnx layers share appears once.
+
+    Args:
+        net: a flax.nnx module, a flax.linen module or `(module, variables)`, an equinox module (it acts on
+            one example, so it is mapped over the rows of x) or `(module, state)`, a pair `(apply, params)`
+            with `apply(params, x) -> output` and any tree of arrays, or a `Network`, returned as it is.
+        x: an example batch of shape (n, ...), an array or a `jax.ShapeDtypeStruct`: only its shape and dtype
+            are used, and only for networks that do not know their input shape yet.
+
+    Example:
+        >>> from credo.networks import MLP, functional
+        >>> network = functional(MLP([50], 1, inputs=3))
+        >>> network.params["hidden.0.kernel"].shape, network.fan_in["head.bias"]
+        ((3, 50), 50)
+    """
+    # Also inside a trace the initial values are constants: no tracer leaks into `params`.
+    with jax.ensure_compile_time_eval():
+        return _adapt(net, x)
+
+
+def network_config(net: Any) -> dict[str, Any] | None:
+    """What `from_config` needs to make the network again, as far as it is known before the data; else None.
+
+    Args:
+        net: anything that `functional` takes.
+
+    Example:
+        >>> from credo.networks import MLP, network_config
+        >>> network_config(MLP([50], 1))["features"]
+        [50]
+    """
+    return net.config if isinstance(net, Network) or type(net) in REGISTRY.values() else None
+
+
+def _adapt(net: Any, x: Any) -> Network:
+    if isinstance(net, Network):
+        return net
+    if isinstance(net, ZooNetwork) and not net.is_built:
+        return _from_nnx(net.build(_example(net, x).shape))
+    if isinstance(net, nnx.Module) and callable(net):
+        return _from_nnx(net)
+    if isinstance(net, linen.Module):
+        return _from_linen(net, _initial_variables(net, _example(net, x)))
+    if _is_equinox(net):
+        return _from_equinox(net)
+    if isinstance(net, tuple) and len(net) == 2:
+        first, second = net
+        if isinstance(first, linen.Module):
+            return _from_linen(first, second)
+        if _is_equinox(first) and _is_equinox(second):
+            return _from_equinox(first, second)
+        if callable(first) and not isinstance(first, nnx.Module) and not _is_equinox(first):
+            return _from_pair(first, second)
+    got = "a class: make an instance of it" if isinstance(net, type) else f"of type {type(net).__qualname__}"
+    raise TypeError(f"net is {got}, which is not a network that credo can split. It takes {_ACCEPTED}.")
+
+
+def _from_nnx(net: Any) -> Network:
+    copy = nnx.clone(net)
+    copy.eval()
+    structure, trainable, frozen = nnx.split(copy, _is_trainable_variable, ...)
+    # Bare arrays: `merge` reuses the Variables it is given, and their state would leak from trace to trace.
+    frozen = nnx.to_pure_dict(frozen)
+    flags = _evaluation_flags(net)
+
+    def call(params: Tree, x: Array) -> Array:
+        return nnx.merge(structure, params, frozen)(x, **flags)
+
+    return _network(net, call, nnx.to_pure_dict(trainable), config=network_config(net))
+
+
+def _is_trainable_variable(_: Any, value: Any) -> bool:
+    return isinstance(value, nnx.Param) and _is_inexact(value)
+
+
+def _from_linen(module: Any, variables: Any) -> Network:
+    if "params" not in variables:
+        raise ValueError(
+            f"The variables of {type(module).__name__} hold {sorted(variables)}, but no collection 'params'. "
+            "Pass (module, module.init(key, x)), the whole dictionary."
+        )
+    variables = linen.unbox(dict(variables))
+    flags = _evaluation_flags(module)
+
+    def call(params: Tree, x: Array) -> Array:
+        return module.apply({**variables, "params": params}, x, **flags)
+
+    return _network(module, call, variables["params"])
+
+
+def _initial_variables(module: Any, x: Any) -> Any:
+    one_row = jnp.zeros((1, *x.shape[1:]), x.dtype)
+    variables = module.init(jax.random.key(0), one_row, **_evaluation_flags(module))
+    return {"params": {}, **variables}
+
+
+def _is_equinox(value: Any) -> bool:
+    # By name: an optional package is not imported to find out that an object is not its own.
+    return any(base.__module__.partition(".")[0] == "equinox" for base in type(value).__mro__)
+
+
+def _from_equinox(module: Any, state: Any = None) -> Network:
+    import equinox as eqx
+
+    def is_state(leaf: Any) -> bool:
+        return isinstance(leaf, eqx.nn.StateIndex)
+
+    if state is None and any(map(is_state, jax.tree.leaves(module, is_leaf=is_state))):
+        raise ValueError(
+            f"{type(module).__name__} has layers with state (such as BatchNorm): pass the pair "
+            "(module, state) that eqx.nn.make_with_state returns."
+        )
+    flags = _evaluation_flags(module)
+    if "key" in inspect.signature(module).parameters:
+        flags["key"] = None  # in inference mode nothing draws from it
+    evaluation = eqx.nn.inference_mode(module)
+    trainable, frozen = eqx.partition(evaluation, eqx.is_inexact_array)
+
+    def call(params: Tree, x: Array) -> Array:
+        network = eqx.combine(params, frozen)
+        if state is None:
+            return jax.vmap(lambda row: network(row, **flags))(x)
+        return jax.vmap(lambda row: network(row, state, **flags)[0])(x)
+
+    return _network(module, call, trainable, outputs_first=True)
+
+
+def _from_pair(apply: Callable[[Tree, Array], Array], params: Tree) -> Network:
+    arrays = jax.tree.map(lambda leaf: jnp.asarray(leaf) if isinstance(leaf, float) else leaf, params)
+    return _network(apply, apply, arrays)
+
+
+def _network(
+    net: Any,
+    call: Callable[[Tree, Array], Array],
+    tree: Tree,
+    *,
+    config: dict[str, Any] | None = None,
+    outputs_first: bool = False,
+) -> Network:
+    """The network of `call(tree, x)` whose parameters are the floating-point arrays of the tree."""
+    leaves, structure = jax.tree_util.tree_flatten_with_path(tree)
+    # A tree that is a single array has an empty path.
+    named = [(_dotted(path) or "params", leaf) for path, leaf in leaves]
+    # A copy: the caller may go on writing into a NumPy array, or donate the buffers of a module in training.
+    params = {name: jnp.array(leaf) for name, leaf in named if _is_inexact(leaf)}
+    if not params:
+        raise ValueError(
+            f"{_name(net)} has no trainable parameters: none of its arrays is of a floating type."
+        )
+    if len(params) < sum(_is_inexact(leaf) for _, leaf in named):
+        raise ValueError(f"Two parameters of {_name(net)} have the same path: take the dots out of its keys.")
+
+    def apply(theta: Theta, x: Array) -> Array:
+        values = [theta[name] if name in params else leaf for name, leaf in named]
+        return call(jax.tree_util.tree_unflatten(structure, values), x)
+
+    return Network(apply, params, _fan_ins(params, outputs_first), config)
+
+
+def _fan_ins(params: Theta, outputs_first: bool) -> dict[str, int]:
+    """For each path the number of inputs of one unit; equinox weights have the outputs on the first axis."""
+
+    def fan_in(path: str) -> int:
+        layer, _, name = path.rpartition(".")
+        if name == "embedding":
+            return 1  # a table look-up: each unit gets one row, however many there are
+        if path not in kernels:
+            own = [kernel for kernel in kernels if kernel.rpartition(".")[0] == layer]
+            # Where one level holds many layers, "b1" goes with "w1" and not with "w2".
+            return fan_in(max(own, key=lambda kernel: _common_suffix(kernel, path))) if own else 1
+        shape = params[path].shape
+        if outputs_first:
+            return math.prod(shape[1:])
+        # The kernels of attention have shape (in, heads, size), and a bias (heads, size) that tells so.
+        bias = params.get(f"{layer}.bias", params[path])
+        output_dims = bias.ndim if bias.ndim < len(shape) and bias.shape == shape[-bias.ndim :] else 1
+        return math.prod(shape[:-output_dims])
+
+    kernels = [
+        path
+        for path, value in params.items()
+        if value.ndim > 1 and not _BIAS_OR_SCALE.fullmatch(path.rpartition(".")[2])
+    ]
+    return {path: fan_in(path) for path in params}
+
+
+def _common_suffix(first: str, second: str) -> int:
+    backwards = zip(reversed(first), reversed(second), strict=False)
+    return len(list(takewhile(lambda pair: pair[0] == pair[1], backwards)))
+
+
+def _dotted(path: Any) -> str:
+    return jax.tree_util.keystr(path, simple=True, separator=".")
+
+
+def _name(net: Any) -> str:
+    return getattr(net, "__name__", type(net).__name__)
+
+
+def _is_inexact(value: Any) -> bool:
+    return hasattr(value, "dtype") and jnp.issubdtype(value.dtype, jnp.inexact)
+
+
+def _evaluation_flags(net: Any) -> dict[str, Any]:
+    """The arguments that put a call of the network in evaluation mode, as far as its signature has them."""
+    return {name: _EVALUATION[name] for name in inspect.signature(net).parameters if name in _EVALUATION}
+
+
+def _example(net: Any, x: Any) -> Any:
+    if x is None:
+        raise ValueError(
+            f"{type(net).__name__} does not know the shape of its input yet: pass an example batch, "
+            "functional(net, x); only the shape and the dtype of x are used."
+        )
+    return x if hasattr(x, "shape") and hasattr(x, "dtype") else jnp.asarray(x)

@@ -1,0 +1,186 @@
+"""Posteriors: what a method leaves behind. `Draws` is a set of weighted draws of theta, in chains."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import jax
+import numpy as np
+
+from credo.data import Scaling, as_inputs
+from credo.models.program import Model
+from credo.predictive import Predictive, predictive
+from credo.typing import Key, Theta
+
+if TYPE_CHECKING:
+    import arviz
+
+    from credo.evaluation.diagnostics import Diagnostics
+    from credo.inference.engine import Run
+    from credo.inference.method import Method
+
+
+class Posterior(Protocol):
+    """p(theta | D), or what stands for it."""
+
+    model: Model
+
+    def sample(self, key: Key, num: int) -> Theta:
+        """`num` draws of theta: every leaf gains a leading axis."""
+
+    def predict(self, x: Any, *, num_draws: int | None = None) -> Predictive:
+        """The marginal p(y | x, D)."""
+
+    def save(self, folder: str | Path) -> None:
+        """Write the posterior into a folder that `credo.load` reads."""
+
+    @property
+    def diagnostics(self) -> "Diagnostics":
+        """Evidence for and against the fit, with a verdict in words."""
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """How a posterior came about: the method and its settings, the seed, the time, and the size of the data."""
+
+    method: dict[str, Any]
+    seed: int
+    seconds: float
+    num_data: int
+    interrupted: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Draws:
+    """Weighted draws of theta in chains: Σᵢ wᵢ δ(theta − thetaᵢ).
+
+    Arguments:
+        model: bound to the shape of the data.
+        theta: unconstrained, every leaf (chains, draws, …).
+        weights: (chains, draws), adding up to one; None weighs all draws alike.
+        infos: figures of the sampler per draw, each (chains, draws).
+        trace: figures of the optimiser or the warm-up per step, each (chains, steps).
+        scaling: between the user's units and those the model was fitted in.
+        probes: a few training inputs, in the user's units: where function-space diagnostics look.
+    """
+
+    model: Model
+    theta: dict[str, np.ndarray]
+    provenance: Provenance
+    weights: np.ndarray | None = None
+    infos: dict[str, np.ndarray] | None = None
+    trace: dict[str, np.ndarray] | None = None
+    scaling: Scaling = Scaling()
+    probes: np.ndarray | None = None
+
+    @classmethod
+    def from_run(cls, method: "Method", model: Model, theta: Theta, run: "Run") -> "Draws":
+        """The posterior of a run. What belongs to single draws goes to `infos`, the rest to `trace`."""
+        leaves = {name: np.asarray(leaf) for name, leaf in theta.items()}
+        num_draws = next(iter(leaves.values())).shape[1]
+        kept = _as_dict(run.infos)
+        per_draw = bool(kept) and next(iter(kept.values())).shape[1] == num_draws
+        provenance = Provenance(method.to_config(), run.seed, run.seconds, 0, run.interrupted)
+        trace = _as_dict(run.warmup_infos) if per_draw else kept
+        return cls(model, leaves, provenance, infos=kept if per_draw else {}, trace=trace)
+
+    def placed(self, *, scaling: Scaling, probes: np.ndarray, num_data: int) -> "Draws":
+        """This posterior with what it must know of the data it came from."""
+        provenance = replace(self.provenance, num_data=num_data)
+        return replace(self, scaling=scaling, probes=probes, provenance=provenance)
+
+    @property
+    def num_chains(self) -> int:
+        return next(iter(self.theta.values())).shape[0]
+
+    @property
+    def num_draws(self) -> int:
+        """Draws per chain."""
+        return next(iter(self.theta.values())).shape[1]
+
+    def __repr__(self) -> str:
+        how = self.provenance.method.get("name", "?")
+        return (
+            f"Draws({self.num_chains} chain(s) × {self.num_draws:,} draws of {self.model.num_parameters:,} numbers, "
+            f"by {how} in {self.provenance.seconds:.1f} s)"
+        )
+
+    # -- draws ---------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _flat(self) -> tuple[Theta, np.ndarray]:
+        """All chains one after another, and the weights of the draws."""
+        theta = {name: leaf.reshape(-1, *leaf.shape[2:]) for name, leaf in self.theta.items()}
+        num = self.num_chains * self.num_draws
+        weights = np.full(num, 1 / num) if self.weights is None else self.weights.reshape(-1)
+        return theta, weights
+
+    def sample(self, key: Key, num: int) -> Theta:
+        """`num` draws of theta with replacement, by weight: every leaf gains a leading axis."""
+        if num < 1:
+            raise ValueError(f"num must be at least 1, got {num}")
+        theta, weights = self._flat
+        chosen = np.asarray(jax.random.choice(key, len(weights), (num,), p=weights))
+        return {name: leaf[chosen] for name, leaf in theta.items()}
+
+    def draw(self, index: int, chain: int = 0) -> Theta:
+        """One draw as a named tree in the units of the program (a noise scale is positive, …)."""
+        if not (-self.num_draws <= index < self.num_draws and -self.num_chains <= chain < self.num_chains):
+            raise ValueError(
+                f"draw {index} of chain {chain} does not exist: there are {self.num_chains} chain(s) of {self.num_draws}"
+            )
+        theta = {name: leaf[chain, index] for name, leaf in self.theta.items()}
+        return {name: np.asarray(value) for name, value in self.model.constrain(theta).items()}
+
+    def constrained(self) -> dict[str, np.ndarray]:
+        """All draws in the units of the program, each (chains, draws, …)."""
+        return jax.tree.map(np.asarray, jax.jit(jax.vmap(jax.vmap(self.model.constrain)))(self.theta))
+
+    # -- use -----------------------------------------------------------------------------------------------
+
+    def predict(self, x: Any, *, num_draws: int | None = None) -> Predictive:
+        """The marginal p(y | x, D) = Σᵢ wᵢ p(y | x, thetaᵢ).
+
+        Arguments:
+            x: inputs in the user's units, (rows, …) as in training.
+            num_draws: how many draws to average, evenly spaced over all chains; all of them by default.
+        """
+        inputs = as_inputs(x, like=self.model.rows.x_shape[1:] if self.model.rows else None)
+        theta, weights = self._flat
+        if num_draws is not None:
+            if num_draws < 1:
+                raise ValueError(f"num_draws must be at least 1, got {num_draws}")
+            chosen = np.linspace(0, len(weights) - 1, min(num_draws, len(weights))).round().astype(int)
+            theta = {name: leaf[chosen] for name, leaf in theta.items()}
+            weights = weights[chosen] / weights[chosen].sum()
+        return predictive(self.model, theta, inputs, weights=weights, scaling=self.scaling)
+
+    @cached_property
+    def diagnostics(self) -> "Diagnostics":
+        """R-hat, effective sample sizes, divergences, in weight space and function space, with a verdict."""
+        from credo.evaluation.diagnostics import diagnose
+
+        return diagnose(self)
+
+    def to_arviz(self) -> "arviz.InferenceData":
+        """The draws in the units of the program, and the sampler's figures, as ArviZ InferenceData."""
+        import arviz
+
+        return arviz.from_dict(posterior=self.constrained(), sample_stats=_arviz_names(self.infos or {}))
+
+    def save(self, folder: str | Path) -> None:
+        """Write the posterior into a folder: arrays as safetensors, the rest as JSON. See `credo.load`."""
+        from credo.storage import save
+
+        save(self, folder)
+
+
+def _as_dict(infos: Any) -> dict[str, np.ndarray]:
+    return {} if infos is None else {name: np.asarray(value) for name, value in infos._asdict().items()}
+
+
+def _arviz_names(infos: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """ArviZ knows some figures by other names."""
+    known = {"acceptance": "acceptance_rate", "log_joint": "lp", "num_leapfrogs": "n_steps", "diverged": "diverging"}
+    return {known.get(name, name): value for name, value in infos.items()}

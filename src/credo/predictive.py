@@ -1,0 +1,469 @@
+"""The marginal p(y | x, D) = Σᵢ wᵢ p(y | x, thetaᵢ), and everything it answers.
+
+Paper, "What is a Bayesian Neural Network?": model averaging, the covariance of the prediction, class
+probabilities. The laws of total expectation and total variance split the uncertainty:
+
+    Var[y] = Var_theta(E[y | theta]) + E_theta(Var[y | theta])        epistemic + aleatoric
+    H[y]   = I[y; theta]             + E_theta(H[y | theta])          the same for classes, in nats
+
+Nothing of size draws × rows is held: each answer streams over the draws, block of rows by block of rows.
+"""
+
+import math
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property, partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro.distributions as dist
+from jax.scipy.special import xlogy
+
+from credo.data import Scaling
+from credo.inference.engine import available_cores
+from credo.models.program import Model
+from credo.typing import Array, Key, Theta, Tree
+
+# Activations of a block of rows should stay in a core's cache: 4,096 rows of 50 units are 0.8 MB.
+MAX_ROWS_PER_BLOCK = 4096
+MAX_INPUTS_PER_BLOCK = 2**20
+# Where all draws of a block are needed at once (quantiles), they may take this many bytes per worker.
+BYTES_PER_BLOCK = 2**26
+# A result of size draws × rows beyond this is refused: 4 GiB.
+MAX_RESULT_BYTES = 2**32
+# Bisection halves the bracket each time: 2⁻³⁰ of it is below the resolution of float32.
+NUM_BISECTIONS = 30
+
+Conditional = Callable[[Theta, Array], dist.Distribution]
+
+
+class Predictive:
+    """p(y | x, D) on the rows of x. Axes are always (draws, data, output…)."""
+
+    def __init__(
+        self, conditional: Conditional, draws: Theta, x: np.ndarray, *, weights: np.ndarray, scaling: Scaling
+    ) -> None:
+        self.conditional = conditional
+        self.draws = draws
+        self.x = x
+        self.weights = weights
+        self.scaling = scaling
+
+    @property
+    def num_draws(self) -> int:
+        """How many functions are averaged."""
+        return len(self.weights)
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self):,} rows, {self.num_draws:,} draws)"
+
+    def log_prob(self, y: Any) -> np.ndarray:
+        """log p(y | x, D) = log Σᵢ wᵢ p(y | x, thetaᵢ) of each row, in the user's units."""
+        targets = np.asarray(self._targets(np.asarray(y)))
+        if len(targets) != len(self):
+            raise ValueError(f"y has {len(targets)} rows, but the prediction has {len(self)}")
+        return np.asarray(self.fold(LOG_MEAN_EXP, targets)) - self._log_scale()
+
+    def samples(self, key: Key, num: int) -> np.ndarray:
+        """`num` draws of y from the marginal, (num, data, output…): a function first, then noise around it."""
+        if num < 1:
+            raise ValueError(f"num must be at least 1, got {num}")
+        self._refuse_if_large(num, "samples")
+        chosen = jax.random.choice(key, self.num_draws, (num,), p=jnp.asarray(self.weights))
+        keys = jax.random.split(jax.random.fold_in(key, 1), num)
+        return self._to_units(np.asarray(_samples(self.conditional, self.draws, chosen, keys, self.x)))
+
+    @cached_property
+    def functions(self) -> np.ndarray:
+        """E[y | x, thetaᵢ] of every draw, (draws, data, output…): the sampled functions themselves."""
+        self._refuse_if_large(self.num_draws, "functions")
+        return self._to_units(np.concatenate(self._blocks(partial(_functions, self.conditional)), axis=1))
+
+    # -- streaming -----------------------------------------------------------------------------------------
+
+    def fold(self, accumulator: "Accumulator", *by_row: np.ndarray) -> Any:
+        """Stream an accumulator over the draws; leaves come back with the rows as first axis."""
+        weights = jnp.asarray(self.weights, jnp.float32)
+        blocks = self._blocks(partial(_fold, self.conditional, accumulator, weights), *by_row)
+        return jax.tree.map(lambda *parts: np.concatenate(parts), *blocks)
+
+    def _blocks(self, function: Callable[..., Tree], *by_row: np.ndarray, max_rows: int | None = None) -> list[Tree]:
+        """function(draws, x, *by_row) on blocks of rows of one size, spread over the cores."""
+        num_workers = available_cores()
+        limit = max_rows or min(MAX_ROWS_PER_BLOCK, max(1, MAX_INPUTS_PER_BLOCK // max(math.prod(self.x.shape[1:]), 1)))
+        num_rounds = math.ceil(len(self) / (limit * num_workers))
+        size = math.ceil(len(self) / (num_rounds * num_workers))
+
+        def one(first: int) -> Tree:
+            block = [array[first : first + size] for array in (self.x, *by_row)]
+            num_rows = len(block[0])
+            # The last block is filled up by repeating its last row: one shape, one compilation.
+            padded = [np.concatenate([rows, rows[-1:].repeat(size - num_rows, 0)]) for rows in block]
+            result = jax.device_get(function(self.draws, *padded))
+            axis = 1 if function.func is _functions else 0  # type: ignore[attr-defined]
+            return jax.tree.map(lambda leaf: np.take(leaf, range(num_rows), axis=axis), result)
+
+        firsts = range(0, len(self), size)
+        head = [one(firsts[0])]
+        with ThreadPoolExecutor(num_workers) as pool:
+            return head + list(pool.map(one, firsts[1:]))
+
+    def _refuse_if_large(self, num: int, what: str) -> None:
+        num_bytes = 4 * num * len(self)
+        if num_bytes > MAX_RESULT_BYTES:
+            raise ValueError(
+                f"{what} of {num:,} draws × {len(self):,} rows would take {num_bytes / 2**30:.1f} GiB; predict fewer "
+                "rows at once, or with fewer draws (num_draws=…); mean, std and interval() need no such array"
+            )
+
+    def _targets(self, y: np.ndarray) -> Any:
+        return y
+
+    def _to_units(self, values: np.ndarray) -> np.ndarray:
+        return values
+
+    def _log_scale(self) -> float:
+        return 0.0
+
+
+class RegressionPredictive(Predictive):
+    """The marginal of numbers: moments, intervals, and where the uncertainty comes from."""
+
+    @cached_property
+    def _moments(self) -> "Moments":
+        return self.fold(MOMENTS)
+
+    @property
+    def mean(self) -> np.ndarray:
+        """ŷ = Σᵢ wᵢ E[y | x, thetaᵢ]: the average model, (data, output…)."""
+        return self._to_units(self._moments.mean)
+
+    @property
+    def epistemic(self) -> np.ndarray:
+        """Variance of E[y | x, theta] over theta: what more data would take away (1/(n − 1), as in the paper)."""
+        return self._moments.spread * self._unbiased * self.scaling.y_scale**2
+
+    @property
+    def aleatoric(self) -> np.ndarray:
+        """Average variance of y given theta: the noise that stays."""
+        return self._moments.noise * self.scaling.y_scale**2
+
+    @property
+    def variance(self) -> np.ndarray:
+        """epistemic + aleatoric."""
+        return self.epistemic + self.aleatoric
+
+    @property
+    def std(self) -> np.ndarray:
+        """√variance."""
+        return np.sqrt(self.variance)
+
+    @cached_property
+    def covariance(self) -> np.ndarray:
+        """Covariance between the outputs of each row, (data, outputs, outputs), noise included."""
+        moments = self.fold(COVARIANCES)
+        scale = np.broadcast_to(self.scaling.y_scale, moments.mean.shape[1:])
+        return (moments.spread * self._unbiased + moments.noise) * np.outer(scale, scale)
+
+    @cached_property
+    def input_covariance(self) -> np.ndarray:
+        """Covariance of E[y | x, theta] between the inputs, (data, data, output…), without the noise.
+
+        It means something because a draw is one function, shared by all rows.
+        """
+        self._refuse_if_large(len(self), "a covariance between inputs")
+        centred = self.functions - np.average(self.functions, axis=0, weights=self.weights)
+        product = np.einsum("s,si...,sj...->ij...", self.weights, centred, centred, optimize=True)
+        return product * self._unbiased
+
+    def quantile(self, level: Any) -> np.ndarray:
+        """The quantile of the marginal of each output: data axes as in `mean`; one leading axis per axis of `level`.
+
+        Solved by bisection on the mixture's distribution function; the least and the greatest quantile among the
+        draws bracket it.
+        """
+        levels = np.asarray(level, np.float32)
+        if np.any(levels <= 0) or np.any(levels >= 1):
+            raise ValueError(f"quantile levels must lie between 0 and 1, got {level}")
+        max_rows = max(1, BYTES_PER_BLOCK // (8 * self.num_draws * max(levels.size, 1)))
+        function = partial(_quantiles, self.conditional, jnp.asarray(self.weights, jnp.float32), jnp.asarray(levels.ravel()))
+        blocks = self._blocks(function, max_rows=min(max_rows, MAX_ROWS_PER_BLOCK))
+        quantiles = np.moveaxis(np.concatenate(blocks), 1, 0)
+        return self._to_units(quantiles).reshape(levels.shape + quantiles.shape[1:])
+
+    def interval(self, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
+        """The central interval (lower, upper) that holds y with probability `level`."""
+        if not 0 < level < 1:
+            raise ValueError(f"level must lie between 0 and 1, got {level}")
+        lower, upper = self.quantile([(1 - level) / 2, (1 + level) / 2])
+        return lower, upper
+
+    @property
+    def _unbiased(self) -> float:
+        """n/(n − 1) for equal weights; 1/(1 − Σ w²) in general; nothing to correct for a single draw."""
+        return 1.0 if self.num_draws == 1 else float(1 / (1 - np.sum(self.weights**2)))
+
+    def _targets(self, y: np.ndarray) -> Any:
+        return self.scaling.targets(y.astype(np.float32))
+
+    def _to_units(self, values: np.ndarray) -> np.ndarray:
+        return self.scaling.y_mean + values * self.scaling.y_scale
+
+    def _log_scale(self) -> float:
+        return float(np.sum(np.log(np.broadcast_to(self.scaling.y_scale, self._moments.mean.shape[1:]))))
+
+
+class ClassPredictive(Predictive):
+    """The marginal of class labels. Uncertainties are in nats."""
+
+    @cached_property
+    def _moments(self) -> "Moments":
+        return self.fold(CLASSES)
+
+    @property
+    def probs(self) -> np.ndarray:
+        """p̂ = Σᵢ wᵢ p(y | x, thetaᵢ), (data, classes); two columns for a binary model."""
+        return self._moments.mean
+
+    @property
+    def probs_std(self) -> np.ndarray:
+        """Standard deviation of the class probabilities over the draws, (data, classes)."""
+        return np.sqrt(self._moments.spread)
+
+    @property
+    def label(self) -> np.ndarray:
+        """ŷ = argmax p̂, (data,)."""
+        return np.argmax(self.probs, axis=-1)
+
+    @property
+    def entropy(self) -> np.ndarray:
+        """H[y] of the marginal: all uncertainty there is."""
+        return -np.sum(np.asarray(xlogy(self.probs, self.probs)), axis=-1)
+
+    @property
+    def aleatoric(self) -> np.ndarray:
+        """E_theta(H[y | theta]): the classes overlap, whatever theta."""
+        return self._moments.noise
+
+    @property
+    def mutual_information(self) -> np.ndarray:
+        """I[y; theta] = H[y] − E_theta(H[y | theta]): the draws disagree. Never negative."""
+        return np.maximum(self.entropy - self.aleatoric, 0.0)
+
+    @property
+    def epistemic(self) -> np.ndarray:
+        """The mutual information."""
+        return self.mutual_information
+
+    @cached_property
+    def functions(self) -> np.ndarray:
+        """Class probabilities of every draw, (draws, data, classes)."""
+        return super().functions
+
+    def _targets(self, y: np.ndarray) -> Any:
+        if y.dtype.kind not in "iub":
+            raise ValueError(f"y must hold integer class labels, got {y.dtype}")
+        num_classes = self.probs.shape[1]
+        if y.size and (y.min() < 0 or y.max() >= num_classes):
+            raise ValueError(f"y holds labels from {y.min()} to {y.max()}, but there are {num_classes} classes")
+        return y.astype(np.int32)
+
+
+def predictive(
+    model: Model,
+    draws: Theta,
+    x: np.ndarray,
+    *,
+    weights: np.ndarray | None = None,
+    scaling: Scaling | None = None,
+) -> Predictive:
+    """The marginal that draws of theta give on inputs x (in the user's units).
+
+    Arguments:
+        draws: theta with a leading axis of draws.
+        weights: of the draws, adding up to one; equal by default.
+    """
+    scaling = scaling or Scaling()
+    num_draws = len(next(iter(draws.values())))
+    weights = np.full(num_draws, 1 / num_draws) if weights is None else np.asarray(weights, np.float64)
+    inputs = np.asarray(scaling.inputs(x), np.float32)
+    kind = ClassPredictive if _is_classes(model.predictive, draws, inputs) else RegressionPredictive
+    return kind(model.predictive, draws, inputs, weights=weights, scaling=scaling)
+
+
+# -- accumulators: what is carried from draw to draw -------------------------------------------------------
+
+
+class Accumulator(NamedTuple):
+    """`start(distribution, *by_row)` gives the carry, `add(carry, distribution, weight, *by_row)` the next one."""
+
+    start: Callable[..., Tree]
+    add: Callable[..., Tree]
+
+
+class Moments(NamedTuple):
+    """Weighted running moments: of the draws' means, and the average of the draws' own noise."""
+
+    total: Array
+    mean: Array
+    spread: Array
+    noise: Array
+
+
+def _start_moments(mean: Array, spread: Array, noise: Array) -> Moments:
+    rows = mean.shape[0]
+    return Moments(jnp.zeros(rows), jnp.zeros_like(mean), jnp.zeros_like(spread), jnp.zeros_like(noise))
+
+
+def _add_moments(carry: Moments, weight: Array, mean: Array, noise: Array, product: Any = jnp.multiply) -> Moments:
+    """West's update (1979): stable, in one pass, for weights that add up to one."""
+    total = carry.total + weight
+    share = weight / jnp.maximum(total[0], jnp.finfo(jnp.float32).tiny)
+    before = mean - carry.mean
+    moved = carry.mean + share * before
+    spread = carry.spread + weight * product(before, mean - moved)
+    return Moments(total, moved, spread, carry.noise + weight * noise)
+
+
+def _outer(a: Array, b: Array) -> Array:
+    return a[..., :, None] * b[..., None, :]
+
+
+def _as_vector(values: Array) -> Array:
+    return values[:, None] if values.ndim == 1 else values
+
+
+def _noise_covariance(distribution: dist.Distribution) -> Array:
+    if hasattr(distribution, "covariance_matrix"):
+        return jnp.broadcast_to(distribution.covariance_matrix, (*distribution.mean.shape, distribution.mean.shape[-1]))
+    variance = _as_vector(distribution.variance)
+    return variance[..., None] * jnp.eye(variance.shape[-1])
+
+
+def _class_probs(distribution: dist.Distribution) -> Array:
+    probs = distribution.probs
+    return probs if distribution.support != dist.constraints.boolean else jnp.stack([1 - probs, probs], axis=-1)
+
+
+def _class_entropy(probs: Array) -> Array:
+    return -jnp.sum(xlogy(probs, probs), axis=-1)
+
+
+MOMENTS = Accumulator(
+    start=lambda distribution: _start_moments(distribution.mean, distribution.mean, distribution.variance),
+    add=lambda carry, distribution, weight: _add_moments(carry, weight, distribution.mean, distribution.variance),
+)
+
+COVARIANCES = Accumulator(
+    start=lambda distribution: _start_moments(
+        _as_vector(distribution.mean), _noise_covariance(distribution), _noise_covariance(distribution)
+    ),
+    add=lambda carry, distribution, weight: _add_moments(
+        carry, weight, _as_vector(distribution.mean), _noise_covariance(distribution), _outer
+    ),
+)
+
+CLASSES = Accumulator(
+    start=lambda distribution: _start_moments(
+        _class_probs(distribution), _class_probs(distribution), _class_probs(distribution)[..., 0]
+    ),
+    add=lambda carry, distribution, weight: _add_moments(
+        carry, weight, _class_probs(distribution), _class_entropy(_class_probs(distribution))
+    ),
+)
+
+LOG_MEAN_EXP = Accumulator(
+    start=lambda distribution, y: jnp.full(y.shape[0], -jnp.inf),
+    add=lambda carry, distribution, weight, y: jnp.logaddexp(carry, jnp.log(weight) + distribution.log_prob(y)),
+)
+
+
+# -- compiled pieces ---------------------------------------------------------------------------------------
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _fold(
+    conditional: Conditional, accumulator: Accumulator, weights: Array, draws: Theta, x: Array, *by_row: Array
+) -> Tree:
+    def add(carry: Tree, draw: tuple[Theta, Array]) -> tuple[Tree, None]:
+        theta, weight = draw
+        return accumulator.add(carry, conditional(theta, x), weight, *by_row), None
+
+    first = jax.tree.map(lambda leaf: leaf[0], draws)
+    carry = accumulator.start(conditional(first, x), *by_row)
+    return jax.lax.scan(add, carry, (draws, weights))[0]
+
+
+@partial(jax.jit, static_argnums=0)
+def _functions(conditional: Conditional, draws: Theta, x: Array) -> Array:
+    return jax.lax.map(lambda theta: _mean(conditional(theta, x)), draws)
+
+
+@partial(jax.jit, static_argnums=0)
+def _samples(conditional: Conditional, draws: Theta, chosen: Array, keys: Key, x: Array) -> Array:
+    def one(choice: tuple[Array, Key]) -> Array:
+        index, key = choice
+        theta = jax.tree.map(lambda leaf: leaf[index], draws)
+        return conditional(theta, x).sample(key)
+
+    return jax.lax.map(one, (chosen, keys))
+
+
+@partial(jax.jit, static_argnums=0)
+def _quantiles(conditional: Conditional, weights: Array, levels: Array, draws: Theta, x: Array) -> Array:
+    """Mixture quantiles by bisection, (rows, levels, output…)."""
+    components = jax.lax.map(lambda theta: _marginal(conditional(theta, x)), draws)
+
+    def mixture_cdf(value: Array) -> Array:
+        cdf = jax.vmap(lambda component: component.cdf(value))(components)
+        return jnp.tensordot(weights, cdf, axes=1)
+
+    def solve(level: Array) -> Array:
+        own = jax.vmap(lambda component: component.icdf(jnp.full(component.batch_shape, level)))(components)
+
+        def halve(_: Array, bracket: tuple[Array, Array]) -> tuple[Array, Array]:
+            low, high = bracket
+            middle = (low + high) / 2
+            below = mixture_cdf(middle) < level
+            return jnp.where(below, middle, low), jnp.where(below, high, middle)
+
+        low, high = jax.lax.fori_loop(0, NUM_BISECTIONS, halve, (own.min(0), own.max(0)))
+        return (low + high) / 2
+
+    return jnp.moveaxis(jax.lax.map(solve, levels), 0, 1)
+
+
+def _mean(distribution: dist.Distribution) -> Array:
+    return _class_probs(distribution) if _has_classes(distribution) else distribution.mean
+
+
+def _marginal(distribution: dist.Distribution) -> dist.Distribution:
+    """The distribution of each output alone."""
+    if isinstance(distribution, dist.Independent):
+        return _marginal(distribution.base_dist)
+    if isinstance(distribution, dist.MultivariateNormal):
+        return dist.Normal(distribution.mean, jnp.sqrt(distribution.variance))
+    return distribution
+
+
+def _has_classes(distribution: dist.Distribution) -> bool:
+    return isinstance(
+        distribution, dist.CategoricalLogits | dist.CategoricalProbs | dist.BernoulliLogits | dist.BernoulliProbs
+    )
+
+
+def _is_classes(conditional: Conditional, draws: Theta, x: np.ndarray) -> bool:
+    found: list[bool] = []
+
+    def look(theta: Theta, row: Array) -> Array:
+        found.append(_has_classes(conditional(theta, row)))
+        return jnp.zeros(())
+
+    first = {name: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype) for name, leaf in draws.items()}
+    jax.eval_shape(look, first, jax.ShapeDtypeStruct((1, *x.shape[1:]), jnp.float32))
+    return found[0]

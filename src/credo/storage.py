@@ -1,0 +1,165 @@
+"""Saving and loading posteriors without running code: arrays as safetensors, the rest as JSON.
+
+A folder holds `manifest.json` and `arrays.safetensors`. It is written beside its destination and renamed into
+place, so that a reader sees the old posterior or the new one, never half of one. The manifest records the
+checksum of the arrays: a file that was cut short or altered is refused.
+"""
+
+import hashlib
+import json
+import tempfile
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+
+from credo import models, networks
+from credo._version import __version__
+from credo.data import Scaling
+from credo.models.program import Model, Rows
+from credo.posterior import Draws, Provenance
+
+FORMAT = "credo-posterior"
+FORMAT_VERSION = 1
+MANIFEST, ARRAYS = "manifest.json", "arrays.safetensors"
+
+
+def save(posterior: Draws, folder: str | Path) -> None:
+    """Write a posterior into `folder`, in place of a posterior that was there; other folders are left alone."""
+    target = Path(folder)
+    if target.exists() and not (target / MANIFEST).is_file() and (not target.is_dir() or any(target.iterdir())):
+        raise ValueError(f"{target} exists and is not a saved posterior; choose a new or empty folder")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent) as scratch:
+        fresh, old = Path(scratch) / "new", Path(scratch) / "old"
+        fresh.mkdir()
+        save_file(_arrays(posterior), fresh / ARRAYS)
+        manifest = _manifest(posterior, checksum=_checksum(fresh / ARRAYS))
+        (fresh / MANIFEST).write_text(json.dumps(manifest, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+        if target.exists():
+            target.rename(old)
+        fresh.rename(target)
+
+
+def load(folder: str | Path, *, network: Any = None, model: Model | None = None) -> Draws:
+    """Read a posterior that `posterior.save(folder)` wrote.
+
+    Arguments:
+        network: the network it was fitted with, where that was not one of `credo.networks`.
+        model: the model it was fitted with, where that was a program of the user's own.
+    """
+    source = Path(folder)
+    manifest = _read_manifest(source)
+    arrays = _read_arrays(source, manifest)
+    rows = Rows(**{key: tuple(value) if isinstance(value, list) else value for key, value in manifest["rows"].items()})
+    bound = replace(_rebuild(source, manifest["model"], network, model), rows=rows)
+    theta = _part(arrays, "theta")
+    _check_shapes(source, bound, theta)
+    return Draws(
+        bound,
+        theta,
+        Provenance(**manifest["provenance"]),
+        weights=arrays.get("weights"),
+        infos=_part(arrays, "infos"),
+        trace=_part(arrays, "trace"),
+        scaling=Scaling.from_dict(_part(arrays, "scaling")),
+        probes=arrays.get("probes"),
+    )
+
+
+def _manifest(posterior: Draws, checksum: str) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "credo_version": __version__,
+        "kind": "draws",
+        "model": posterior.model.config,
+        "rows": asdict(posterior.model.rows),  # type: ignore[arg-type]
+        "provenance": asdict(posterior.provenance),
+        "arrays_sha256": checksum,
+    }
+
+
+def _arrays(posterior: Draws) -> dict[str, np.ndarray]:
+    groups: dict[str, dict[str, np.ndarray]] = {
+        "theta": posterior.theta,
+        "infos": posterior.infos or {},
+        "trace": posterior.trace or {},
+        "scaling": posterior.scaling.to_dict(),
+    }
+    arrays = {f"{group}/{name}": value for group, values in groups.items() for name, value in values.items()}
+    arrays |= {"weights": posterior.weights} if posterior.weights is not None else {}
+    arrays |= {"probes": posterior.probes} if posterior.probes is not None else {}
+    return {name: np.ascontiguousarray(value) for name, value in arrays.items()}
+
+
+def _part(arrays: dict[str, np.ndarray], group: str) -> dict[str, np.ndarray]:
+    return {name.removeprefix(f"{group}/"): value for name, value in arrays.items() if name.startswith(f"{group}/")}
+
+
+def _read_manifest(source: Path) -> dict[str, Any]:
+    path = source / MANIFEST
+    if not path.is_file():
+        raise FileNotFoundError(f"{source} is not a saved posterior: it has no {MANIFEST}")
+    try:
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} is damaged: it is not JSON ({error})") from error
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise ValueError(f"{path} was not written by credo")
+    if manifest.get("format_version") != FORMAT_VERSION:
+        raise ValueError(
+            f"{path} has format version {manifest.get('format_version')}, and this is credo {__version__}, which reads "
+            f"version {FORMAT_VERSION}; install a newer credo"
+        )
+    missing = {"model", "rows", "provenance", "arrays_sha256"} - manifest.keys()
+    if missing:
+        raise ValueError(f"{path} is damaged: {', '.join(sorted(missing))} missing")
+    return manifest
+
+
+def _read_arrays(source: Path, manifest: dict[str, Any]) -> dict[str, np.ndarray]:
+    path = source / ARRAYS
+    if not path.is_file():
+        raise FileNotFoundError(f"{source} is damaged: {ARRAYS} is missing")
+    if _checksum(path) != manifest["arrays_sha256"]:
+        raise ValueError(f"{path} is damaged: it was cut short or altered after it was saved")
+    try:
+        return load_file(path)
+    except SafetensorError as error:
+        raise ValueError(f"{path} is damaged: {error}") from error
+
+
+def _rebuild(source: Path, config: dict[str, Any] | None, network: Any, model: Model | None) -> Model:
+    if model is not None:
+        return model
+    if config is None:
+        raise ValueError(f"{source} was fitted with a program of its own; pass it: credo.load(folder, model=model)")
+    if network is None:
+        if config["network"] is None:
+            raise ValueError(
+                f"{source} was fitted with a network from outside credo.networks; pass it: "
+                "credo.load(folder, network=net)"
+            )
+        network = networks.from_config(config["network"])
+    return models.from_config(config, network)
+
+
+def _check_shapes(source: Path, model: Model, theta: dict[str, np.ndarray]) -> None:
+    """The network or model that was passed must be the one that was fitted."""
+    expected = {name: shape.shape for name, shape in model.template.items()}
+    found = {name: leaf.shape[2:] for name, leaf in theta.items()}
+    if expected != found:
+        names = sorted(name for name in expected | found if expected.get(name) != found.get(name))
+        raise ValueError(
+            f"{source} does not fit the model: "
+            + "; ".join(f"{name}: saved {found.get(name)}, model {expected.get(name)}" for name in names[:4])
+        )
+
+
+def _checksum(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,21 @@
+"""The few type names that the whole package shares."""
+
+from typing import Any, NamedTuple
+
+import jax
+
+Array = jax.Array
+Key = jax.Array
+Theta = dict[str, jax.Array]
+Tree = Any
+
+
+class Batch(NamedTuple):
+    """Rows of a data set of `total` rows: what `Model.log_joint` sees, on its way through compiled code.
+
+    `total` is N in log p(theta) + N/n · Σ log p(y | x, theta); n is the number of rows here.
+    """
+
+    x: Array
+    y: Array
+    total: int | Array
