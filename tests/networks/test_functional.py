@@ -10,6 +10,7 @@ import pytest
 from flax import linen, nnx
 
 from credo.networks import CNN, MLP, Network, functional, network_config
+from credo.networks.zoo import initial_values
 
 X = jnp.asarray(np.random.default_rng(1).normal(size=(6, 3)), jnp.float32)
 
@@ -19,8 +20,8 @@ class NnxNet(nnx.Module):
 
     def __init__(self):
         rngs = nnx.Rngs(0)
-        self.first = nnx.Linear(3, 4, rngs=rngs)
-        self.middle = nnx.Linear(4, 4, rngs=rngs)
+        self.first = nnx.Linear(3, 4, kernel_init=initial_values(0), rngs=rngs)
+        self.middle = nnx.Linear(4, 4, kernel_init=initial_values(1), rngs=rngs)
         self.tied = self.middle
         self.norm = nnx.BatchNorm(4, rngs=rngs)
         self.dropout = nnx.Dropout(0.5, rngs=rngs)
@@ -283,17 +284,17 @@ def test_fan_in_of_convolutions_and_their_biases():
     fan_in = functional(CNN(10, inputs=(28, 28, 1))).fan_in
     assert fan_in["conv.1.kernel"] == fan_in["conv.1.bias"] == 5 * 5 * 16
     assert fan_in["hidden.0.bias"] == 512
-    equinox = functional(eqx.nn.Conv2d(3, 8, 5, key=jax.random.key(0))).fan_in
-    assert equinox == {"weight": 75, "bias": 75}
+    equinox = functional(eqx.nn.Conv2d(3, 8, 5, use_bias=False, key=jax.random.key(0))).fan_in
+    assert equinox == {"weight": 75}
 
 
 def test_fan_in_of_norms_attention_and_embeddings():
     class Net(nnx.Module):
         def __init__(self):
-            rngs = nnx.Rngs(0)
-            self.embed = nnx.Embed(11, 6, rngs=rngs)
+            rngs, zeros = nnx.Rngs(0), nnx.initializers.zeros
+            self.embed = nnx.Embed(11, 6, embedding_init=zeros, rngs=rngs)
             self.norm = nnx.LayerNorm(6, rngs=rngs)
-            self.attention = nnx.MultiHeadAttention(2, 6, decode=False, rngs=rngs)
+            self.attention = nnx.MultiHeadAttention(2, 6, kernel_init=zeros, decode=False, rngs=rngs)
 
         def __call__(self, x):
             return self.attention(self.norm(self.embed(x)))

@@ -21,6 +21,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from credo import random
 from credo.inference.method import Method, Plan
 from credo.inference.minibatch import minibatch
 from credo.inference.progress import Progress
@@ -88,7 +89,7 @@ class Driver:
 
     def start(self, index: int, seed: int, theta: Theta | None, data: Batch, held_out: Batch | None) -> Chain:
         """A chain at step 0, on its device, with keys of its own."""
-        start, init, steps = jax.random.split(jax.random.fold_in(jax.random.key(seed), index), 3)
+        start, init, steps = jax.random.split(jax.random.fold_in(random.key(seed), index), 3)
         if theta is None:
             theta = _start(self.model, self.method.start, start)
         if len(self.devices) > 1:

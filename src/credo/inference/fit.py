@@ -5,8 +5,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import jax
 import numpy as np
 
+from credo import random
 from credo._text import nearest
 from credo.data import Data, as_data
 from credo.inference import engine
@@ -100,7 +102,8 @@ def _starts(method: Method, model: Model, data: Batch, seed: int, progress: bool
         return None
     first = method.start
     plan = replace(first.plan(), num_chains=method.plan().num_chains)
-    draws = model.sample_prior(_key(seed), plan.num_chains)
+    # A key apart from those of the chains, which are numbered from zero.
+    draws = model.sample_prior(jax.random.fold_in(random.key(seed), 2**31), plan.num_chains)
     result = first.posterior(model, engine.run(first, model, data, seed=seed, plan=plan, starts=draws, progress=progress))
     if not isinstance(result, Draws):
         raise ValueError(f"start: {type(first).__name__} leaves no draws to start from; use credo.MAP()")
@@ -120,10 +123,3 @@ def _refuse_if_too_large(method: Method, model: Model) -> None:
             f"{type(method).__name__} would need {in_words(needs.num_bytes)} of memory ({needs}), and this machine has "
             f"{in_words(available)}; keep fewer draws, thin more, or choose a method that stores less (credo.MAP)"
         )
-
-
-def _key(seed: int) -> Any:
-    import jax
-
-    # Apart from the keys of the chains, which are numbered from zero.
-    return jax.random.fold_in(jax.random.key(seed), 2**31)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
+from credo import random
 from credo.models.program import Model
 from credo.typing import Array, Batch, Key, Theta, Tree
 
@@ -96,7 +97,7 @@ class Method:
         bound = model if model.rows is not None else model.bind(data)
         plan = self.plan()
         draw = jax.eval_shape(
-            lambda theta: self.draw(bound, self.init(jax.random.key(0), bound, theta, _batch(bound), None)),
+            lambda theta: self.draw(bound, self.init(random.key(0), bound, theta, _batch(bound), None)),
             bound.template,
         )
         per_draw = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(draw))

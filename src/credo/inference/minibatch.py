@@ -8,6 +8,7 @@ key and the step number alone: any step can be computed without the steps before
 import jax
 import jax.numpy as jnp
 
+from credo.random import mix
 from credo.typing import Array, Batch, Key
 
 # Four rounds of a Feistel network with a good round function are a pseudo-random permutation (Luby & Rackoff,
@@ -55,9 +56,3 @@ def permute(key: Key, positions: Array, num: int) -> Array:
     permuted = jax.lax.while_loop(lambda values: jnp.any(values >= num), walk, permuted)
     return permuted.astype(jnp.int32)
 
-
-def mix(bits: Array) -> Array:
-    """A 32-bit finaliser in which every input bit flips every output bit about half the time (Wellons, 2018)."""
-    bits = (bits ^ (bits >> 16)) * jnp.uint32(0x7FEB352D)
-    bits = (bits ^ (bits >> 15)) * jnp.uint32(0x846CA68B)
-    return bits ^ (bits >> 16)

@@ -12,7 +12,7 @@ logarithm of its Jacobian, are added here and nowhere else.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -22,6 +22,7 @@ from numpyro import handlers
 from numpyro.distributions import biject_to, constraints
 from numpyro.primitives import Messenger
 
+from credo import random
 from credo._text import nearest
 from credo.typing import Array, Batch, Key, Theta
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from credo.predictive import Predictive
 
 Program = Callable[..., Any]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,7 @@ class Model:
         if self.check is not None:
             self.check(batch)
         bound = replace(self, rows=Rows.of(batch))
-        _check_program(bound._prior_trace(jax.random.key(0)), bound._bound.num)
+        bound._look(lambda trace: _check_program(trace, bound._bound.num))
         return bound
 
     @property
@@ -159,38 +161,27 @@ class Model:
     # -- theta ---------------------------------------------------------------------------------------------
 
     @cached_property
-    def sites(self) -> tuple[Site, ...]:
-        """Names, unconstrained shapes and priors of theta, in the order the program draws them."""
-        trace = self._prior_trace(jax.random.key(0))
-        return tuple(
-            Site(name, tuple(jnp.shape(_unconstrain(site))), _prior_in_words(site["fn"]))
-            for name, site in trace.items()
-            if _is_latent(site)
-        )
-
-    @cached_property
     def template(self) -> dict[str, jax.ShapeDtypeStruct]:
-        """theta as shapes and dtypes."""
-        return {site.name: jax.ShapeDtypeStruct(site.shape, jnp.float32) for site in self.sites}
+        """theta as names, shapes and dtypes, in the order the program draws them."""
+        shapes = self._look(lambda trace: {name: jnp.shape(value) for name, value in _unconstrained(trace).items()})
+        return {name: jax.ShapeDtypeStruct(shape, jnp.float32) for name, shape in shapes.items()}
 
     @property
     def num_parameters(self) -> int:
         """How many numbers theta holds."""
-        return sum(site.size for site in self.sites)
+        return sum(leaf.size for leaf in self.template.values())
 
     def describe(self) -> Description:
         """What is drawn, with which prior, how many numbers."""
-        return Description(self.sites)
+        example = self._bound.example()
+        zeros = {name: jnp.zeros(leaf.shape) for name, leaf in self.template.items()}
+        trace = self._trace(zeros, example.x, example.y)[0]
+        return Description(tuple(Site(name, leaf.shape, _in_words(trace[name]["fn"])) for name, leaf in
+                                 self.template.items()))
 
     def sample_prior(self, key: Key, num: int) -> Theta:
         """`num` draws of theta from the prior: every leaf gains a leading axis."""
-        self._bound.example()
-
-        def one(key: Key) -> Theta:
-            trace = self._prior_trace(key)
-            return {name: _unconstrain(site) for name, site in trace.items() if _is_latent(site)}
-
-        return jax.vmap(one)(jax.random.split(key, num))
+        return jax.vmap(lambda key: _unconstrained(self._prior_trace(key)))(jax.random.split(key, num))
 
     def initial_theta(self, key: Key) -> Theta:
         """A starting point: the network's own initial values where there are any, else a draw from the prior."""
@@ -215,7 +206,7 @@ class Model:
             raise ValueError(f"num_draws must be at least 1, got {num_draws}")
         inputs = as_inputs(x)
         bound = self if self.rows is not None else replace(self, rows=Rows.of_inputs(inputs))
-        return predictive(bound, bound.sample_prior(jax.random.key(seed), num_draws), inputs)
+        return predictive(bound, bound.sample_prior(random.key(seed), num_draws), inputs)
 
     def graph(self) -> "Graph":
         """The program as a Bayesian belief network: nodes, edges and plates."""
@@ -229,6 +220,12 @@ class Model:
         with handlers.trace() as trace, handlers.seed(rng_seed=key):
             self.program(example.x, example.y)
         return trace
+
+    def _look(self, read: Callable[[dict[str, Any]], T]) -> T:
+        """What `read` finds in a trace of the program, without computing anything."""
+        found: list[T] = []
+        jax.eval_shape(lambda: found.append(read(self._prior_trace(random.key(0)))))
+        return found[0]
 
 
 class Config(dict[str, Any]):
@@ -301,11 +298,16 @@ def _in_data_plate(site: Mapping[str, Any]) -> bool:
     return any(frame.name == "data" for frame in site["cond_indep_stack"])
 
 
-def _unconstrain(site: Mapping[str, Any]) -> Array:
-    return jnp.asarray(biject_to(site["fn"].support).inv(site["value"]), jnp.float32)
+def _unconstrained(trace: Mapping[str, Any]) -> Theta:
+    """The latents of a trace in unconstrained form: theta."""
+    return {
+        name: jnp.asarray(biject_to(site["fn"].support).inv(site["value"]), jnp.float32)
+        for name, site in trace.items()
+        if _is_latent(site)
+    }
 
 
-def _prior_in_words(distribution: dist.Distribution) -> str:
+def _in_words(distribution: dist.Distribution) -> str:
     while isinstance(distribution, dist.Independent | dist.ExpandedDistribution):
         distribution = distribution.base_dist
     numbers = []

@@ -1,17 +1,15 @@
 """The one place that splits a network into its structure and its parameters."""
 
 import inspect
-import math
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from itertools import takewhile
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from flax import linen, nnx
 
+from credo.networks.fan_in import fan_ins
 from credo.networks.zoo import REGISTRY, ZooNetwork
 from credo.typing import Array, Theta, Tree
 
@@ -24,7 +22,6 @@ _EVALUATION = {
     "use_running_average": True,
     "inference": True,
 }
-_BIAS_OR_SCALE = re.compile(r"(b|bias|beta|scale|gamma)[_\d]*")
 _ACCEPTED = (
     "a flax.nnx module, a flax.linen module or (module, variables), an equinox module or (module, state), "
     "or (apply, params) with apply(params, x) -> output"
@@ -96,7 +93,7 @@ def _adapt(net: Any, x: Any) -> Network:
         return _from_nnx(net)
     if isinstance(net, linen.Module):
         return _from_linen(net, _initial_variables(net, _example(net, x)))
-    if _is_equinox(net):
+    if _is_equinox(net) and callable(net):
         return _from_equinox(net)
     if isinstance(net, tuple) and len(net) == 2:
         first, second = net
@@ -210,39 +207,7 @@ def _network(
         values = [theta[name] if name in params else leaf for name, leaf in named]
         return call(jax.tree_util.tree_unflatten(structure, values), x)
 
-    return Network(apply, params, _fan_ins(params, outputs_first), config)
-
-
-def _fan_ins(params: Theta, outputs_first: bool) -> dict[str, int]:
-    """For each path the number of inputs of one unit; equinox weights have the outputs on the first axis."""
-
-    def fan_in(path: str) -> int:
-        layer, _, name = path.rpartition(".")
-        if name == "embedding":
-            return 1  # a table look-up: each unit gets one row, however many there are
-        if path not in kernels:
-            own = [kernel for kernel in kernels if kernel.rpartition(".")[0] == layer]
-            # Where one level holds many layers, "b1" goes with "w1" and not with "w2".
-            return fan_in(max(own, key=lambda kernel: _common_suffix(kernel, path))) if own else 1
-        shape = params[path].shape
-        if outputs_first:
-            return math.prod(shape[1:])
-        # The kernels of attention have shape (in, heads, size), and a bias (heads, size) that tells so.
-        bias = params.get(f"{layer}.bias", params[path])
-        output_dims = bias.ndim if bias.ndim < len(shape) and bias.shape == shape[-bias.ndim :] else 1
-        return math.prod(shape[:-output_dims])
-
-    kernels = [
-        path
-        for path, value in params.items()
-        if value.ndim > 1 and not _BIAS_OR_SCALE.fullmatch(path.rpartition(".")[2])
-    ]
-    return {path: fan_in(path) for path in params}
-
-
-def _common_suffix(first: str, second: str) -> int:
-    backwards = zip(reversed(first), reversed(second), strict=False)
-    return len(list(takewhile(lambda pair: pair[0] == pair[1], backwards)))
+    return Network(apply, params, fan_ins(params, outputs_first=outputs_first), config)
 
 
 def _dotted(path: Any) -> str:
