@@ -27,7 +27,7 @@ def key(seed: int) -> Key:
     >>> jax.random.normal(key(0), (3,)).shape
     (3,)
     """
-    return jax.random.key(seed, impl=_IMPLEMENTATION)
+    return _key(seed)
 
 
 def mix(bits: Array) -> Array:
@@ -84,3 +84,8 @@ _IMPLEMENTATION: Any = jax_extend_random.define_prng_impl(
     name="credo_hash",
     tag="credo",
 )
+
+
+@jax.jit
+def _key(seed: Array) -> Key:
+    return jax.random.key(seed, impl=_IMPLEMENTATION)

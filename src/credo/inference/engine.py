@@ -89,14 +89,11 @@ class Driver:
 
     def start(self, index: int, seed: int, theta: Theta | None, data: Batch, held_out: Batch | None) -> Chain:
         """A chain at step 0, on its device, with keys of its own."""
-        start, init, steps = jax.random.split(jax.random.fold_in(random.key(seed), index), 3)
-        if theta is None:
-            theta = _start(self.model, self.method.start, start)
         if len(self.devices) > 1:
             device = self.devices[index % len(self.devices)]
-            theta, data, held_out, steps = jax.device_put((theta, data, held_out, steps), device)
-        state = _init(self.method, self.model, init, theta, data, held_out)
-        return Chain(steps, state, data)
+            theta, data, held_out = jax.device_put((theta, data, held_out), device)
+        key, state = _begin(self.method, self.model, random.key(seed), index, theta, data, held_out)
+        return Chain(key, state, data)
 
     def compile(self, chains: list[Chain]) -> None:
         """Compile before the threads start, by running a chunk of no steps on each device."""
@@ -108,7 +105,7 @@ class Driver:
 
     def chunk(self, chain: Chain, *, num_records: int, thin: int) -> tuple[Tree, Tree, Any]:
         static = (self.method, self.model, self.plan.batch_size, self.max_records)
-        return _chunk(*static, chain.key, chain.state, chain.data, (chain.step, num_records, thin))
+        return _chunk(*static, chain.key, chain.state, chain.data, np.array([chain.step, num_records, thin], np.int32))
 
     def drive(self, chains: list[Chain], bar: Progress) -> bool:
         """Keep all workers busy until every chain has finished; True if Ctrl-C came first."""
@@ -203,18 +200,20 @@ def available_cores() -> int:
     return os.cpu_count() or 1
 
 
-@partial(jax.jit, static_argnums=(0, 1))
-def _init(
-    method: Method, model: Model, key: Key, theta: Theta, data: Batch, held_out: Batch | None
-) -> Tree:
-    return method.init(key, model, theta, data, held_out)
-
-
-@partial(jax.jit, static_argnums=(0, 1))
-def _start(model: Model, start: str, key: Key) -> Theta:
-    if start == "network":
-        return model.initial_theta(key)
-    return jax.tree.map(lambda leaf: leaf[0], model.sample_prior(key, 1))
+# Run once, so the compiler need not try hard.
+@partial(jax.jit, static_argnums=(0, 1), compiler_options={"xla_backend_optimization_level": 0})
+def _begin(
+    method: Method, model: Model, key: Key, index: Array, theta: Theta | None, data: Batch, held_out: Batch | None
+) -> tuple[Key, Tree]:
+    """The key and the first state of chain number `index`."""
+    start_key, init_key, step_key = jax.random.split(jax.random.fold_in(key, index), 3)
+    if theta is None and method.start == "network":
+        theta = model.initial_theta(start_key)
+    elif theta is None:
+        theta = _row(model.sample_prior(start_key, 1), 0)
+    state = method.init(init_key, model, theta, data, held_out)
+    # Weakly typed leaves would make the first chunk a program of its own.
+    return step_key, jax.tree.map(lambda leaf: jax.lax.convert_element_type(leaf, leaf.dtype), state)
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2, 3))
@@ -226,7 +225,7 @@ def _chunk(
     key: Key,
     state: Tree,
     data: Batch,
-    span: tuple[Array, Array, Array],
+    span: Array,
 ) -> tuple[Tree, Tree, Any]:
     """`num_records` times: `thin` steps, then a record of the state. Counts are traced: one program serves all.
 
@@ -248,9 +247,7 @@ def _chunk(
             return state, jax.tree.map(_newest, carry[1], info)
 
         state, info = jax.lax.fori_loop(0, thin, repeat, (state, _zeros(info_shape)))
-        draws = jax.tree.map(lambda rows, row: rows.at[index].set(row), draws, method.draw(model, state))
-        infos = jax.tree.map(lambda rows, row: rows.at[index].set(row), infos, info)
-        return state, draws, infos
+        return state, _store(draws, index, method.draw(model, state)), _store(infos, index, info)
 
     info_shape = jax.eval_shape(step, first, state)[1]
     draw_shape = jax.eval_shape(partial(method.draw, model), state)
@@ -261,6 +258,11 @@ def _chunk(
 def _newest(old: Array, new: Array) -> Array:
     """Infos of the steps between two records: flags add up, figures are those of the last step."""
     return old | new if new.dtype == jnp.bool_ else new
+
+
+def _store(rows: Tree, index: Array, row: Tree) -> Tree:
+    """Write one record into its buffer: a slice update, which is done in place (a scatter is not)."""
+    return jax.tree.map(lambda rows, row: jax.lax.dynamic_update_index_in_dim(rows, row, index, 0), rows, row)
 
 
 def _zeros(shapes: Tree, *leading: int) -> Tree:

@@ -188,7 +188,7 @@ class Model:
         theta = {name: leaf[0] for name, leaf in self.sample_prior(key, 1).items()}
         if self.initial is not None:
             own = self.initial(self._bound.example().x)
-            theta |= {name: value for name, value in own.items() if name in theta}
+            theta |= {name: jnp.asarray(value) for name, value in own.items() if name in theta}
         return theta
 
     def constrain(self, theta: Theta) -> Theta:

@@ -5,17 +5,7 @@ from itertools import pairwise
 
 from flax import nnx
 
-from credo.networks.zoo import (
-    ACTIVATIONS,
-    ZooNetwork,
-    dense_layers,
-    image_shape,
-    initial_values,
-    lookup,
-    positive,
-    positives,
-    register,
-)
+from credo.networks.zoo import (ACTIVATIONS, NO_KEYS, ZooNetwork, dense_layers, image_shape, initial_values, lookup, positive, positives, register,)
 from credo.typing import Array
 
 _POOL = 2
@@ -68,7 +58,7 @@ class CNN(ZooNetwork):
         lookup("activation", activation, ACTIVATIONS)
         if self.inputs is None:
             return
-        options = {"kernel_init": initial_values(seed), "rngs": nnx.Rngs(seed)}
+        options = {"kernel_init": initial_values(seed), "rngs": NO_KEYS}
         window = (self.kernel_size, self.kernel_size)
         depths = (self.inputs[-1], *self.channels)
         sizes = (self._num_flat(), *self.features)

@@ -7,6 +7,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from flax import linen, nnx
 
 from credo.networks.fan_in import fan_ins
@@ -195,7 +196,7 @@ def _network(
     # A tree that is a single array has an empty path.
     named = [(_dotted(path) or "params", leaf) for path, leaf in leaves]
     # A copy: the caller may go on writing into a NumPy array, or donate the buffers of a module in training.
-    params = {name: jnp.array(leaf) for name, leaf in named if _is_inexact(leaf)}
+    params = {name: np.array(leaf) for name, leaf in named if _is_inexact(leaf)}
     if not params:
         raise ValueError(
             f"{_name(net)} has no trainable parameters: none of its arrays is of a floating type."

@@ -5,16 +5,7 @@ from collections.abc import Sequence
 
 from flax import nnx
 
-from credo.networks.zoo import (
-    ACTIVATIONS,
-    ZooNetwork,
-    dense_layers,
-    initial_values,
-    lookup,
-    positive,
-    positives,
-    register,
-)
+from credo.networks.zoo import (ACTIVATIONS, NO_KEYS, ZooNetwork, dense_layers, initial_values, lookup, positive, positives, register,)
 from credo.typing import Array
 
 
@@ -58,7 +49,7 @@ class MLP(ZooNetwork):
         lookup("activation", activation, ACTIVATIONS)
         if self.inputs is None:
             return
-        options = {"kernel_init": initial_values(seed), "rngs": nnx.Rngs(seed)}
+        options = {"kernel_init": initial_values(seed), "rngs": NO_KEYS}
         sizes = (self.inputs, *self.features)
         self.hidden = dense_layers(sizes, **options)
         self.head = nnx.Linear(sizes[-1], self.out, **options)

@@ -9,15 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 
-from credo.networks.zoo import (
-    ACTIVATIONS,
-    ZooNetwork,
-    image_shape,
-    initial_values,
-    lookup,
-    positive,
-    register,
-)
+from credo.networks.zoo import (ACTIVATIONS, NO_KEYS, ZooNetwork, image_shape, initial_values, lookup, positive, register,)
 from credo.typing import Array
 
 _NUM_STAGES = 3
@@ -75,7 +67,7 @@ class ThresholdedLinear(nnx.Module):
 
 def _group_norm(channels: int) -> nnx.GroupNorm:
     # Eight groups where they divide the channels: two channels each in the narrowest stage of width 16.
-    return nnx.GroupNorm(channels, num_groups=math.gcd(8, channels), rngs=nnx.Rngs(0))  # draws nothing
+    return nnx.GroupNorm(channels, num_groups=math.gcd(8, channels), rngs=NO_KEYS)
 
 
 _NORMALISATIONS: dict[str, Callable[[int], Any]] = {
@@ -167,7 +159,7 @@ class ResNet(ZooNetwork):
         if min(self.inputs[:2]) < _SMALLEST_SIDE:
             raise ValueError(f"inputs must be images of at least 8 × 8, got {self.inputs}.")
         stream = np.random.default_rng(seed)
-        options = {"kernel_init": initial_values(stream, gain=2.0), "rngs": nnx.Rngs(seed)}
+        options = {"kernel_init": initial_values(stream, gain=2.0), "rngs": NO_KEYS}
         self.stem = _conv(self.inputs[-1], self.width, 3, 1, **options)
         self.stem_norm = norm(self.width)
         self.stem_activation = make_activation(self.width)

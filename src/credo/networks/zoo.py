@@ -5,6 +5,7 @@ import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any, Self, TypeVar
 
 import jax
@@ -29,6 +30,10 @@ ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "softplus": jax.nn.softplus,
     "tanh": jnp.tanh,
 }
+
+# Layers ask for a key for each of their arrays, but here the values come from NumPy or are constants: see
+# `initial_values`.
+NO_KEYS: Any = SimpleNamespace(params=lambda: None)
 
 REGISTRY: dict[str, type["ZooNetwork"]] = {}
 
