@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from credo.data import Data
     from credo.inference.engine import NonFiniteError
     from credo.inference.fit import fit
+    from credo.inference.hmc import HMC
     from credo.inference.metropolis import Metropolis, MetropolisHastings, Proposal
+    from credo.inference.nuts import NUTS
     from credo.inference.point import MAP, MLE
     from credo.models import priors
     from credo.models.program import Model
@@ -26,11 +28,13 @@ if TYPE_CHECKING:
 _HOME = {
     "Data": "credo.data",
     "Draws": "credo.posterior",
+    "HMC": "credo.inference.hmc",
     "MAP": "credo.inference.point",
     "MLE": "credo.inference.point",
     "Metropolis": "credo.inference.metropolis",
     "MetropolisHastings": "credo.inference.metropolis",
     "Model": "credo.models.program",
+    "NUTS": "credo.inference.nuts",
     "NonFiniteError": "credo.inference.engine",
     "Posterior": "credo.posterior",
     "Predictive": "credo.predictive",
@@ -61,8 +65,10 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
+    "HMC",
     "MAP",
     "MLE",
+    "NUTS",
     "Data",
     "Draws",
     "Metropolis",

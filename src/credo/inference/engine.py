@@ -213,7 +213,7 @@ def _begin(
         theta = _row(model.sample_prior(start_key, 1), 0)
     state = method.init(init_key, model, theta, data, held_out)
     # Weakly typed leaves would make the first chunk a program of its own.
-    return step_key, jax.tree.map(lambda leaf: jax.lax.convert_element_type(leaf, leaf.dtype), state)
+    return step_key, jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.result_type(leaf)), state)
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2, 3))

@@ -12,8 +12,10 @@ from credo import random
 from credo._text import nearest
 from credo.data import Data, as_data
 from credo.inference import engine
+from credo.inference.hmc import HMC
 from credo.inference.method import Method, in_words
-from credo.inference.metropolis import Metropolis, MetropolisHastings
+from credo.inference.metropolis import Metropolis
+from credo.inference.nuts import NUTS
 from credo.inference.point import MAP, MLE
 from credo.models.program import Model
 from credo.posterior import Draws, Posterior
@@ -24,6 +26,8 @@ METHODS: Mapping[str, type[Method]] = {
     "mle": MLE,
     "map": MAP,
     "metropolis": Metropolis,
+    "hmc": HMC,
+    "nuts": NUTS,
 }
 
 # Function-space diagnostics look at this many training inputs.
