@@ -1,0 +1,3 @@
+from credo.cli import app
+
+app()

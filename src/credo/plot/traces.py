@@ -1,0 +1,39 @@
+"""Chains at a glance: traces and rank plots of a function value."""
+
+import numpy as np
+from matplotlib.axes import Axes
+from scipy.stats import rankdata
+
+from credo.plot import style
+
+
+def traces(values: np.ndarray, *, label: str = "f(x)", ax: Axes | None = None) -> Axes:
+    """Each chain's values in order; chains that have mixed cannot be told apart. values: (chains, draws)."""
+    ax = style.axes(ax)
+    for chain, draws in enumerate(_checked(values)):
+        ax.plot(draws, lw=0.6, alpha=0.8, label=f"chain {chain + 1}")
+    ax.set_xlabel("draw")
+    ax.set_ylabel(label)
+    ax.legend(frameon=False, fontsize=7, ncols=4)
+    return ax
+
+
+def ranks(values: np.ndarray, *, num_bins: int = 20, ax: Axes | None = None) -> Axes:
+    """Histogram of each chain's ranks among all draws: flat where the chains agree (Vehtari et al., 2021)."""
+    ax = style.axes(ax)
+    values = _checked(values)
+    ranked = rankdata(values).reshape(values.shape)
+    for chain, own in enumerate(ranked):
+        ax.hist(own, bins=num_bins, range=(0, values.size), histtype="step", lw=1.2, label=f"chain {chain + 1}")
+    ax.axhline(values.shape[1] / num_bins, color=style.INK, lw=0.8, ls=":")
+    ax.set_xlabel("rank among all draws")
+    ax.set_ylabel("draws")
+    ax.legend(frameon=False, fontsize=7, ncols=4)
+    return ax
+
+
+def _checked(values: np.ndarray) -> np.ndarray:
+    values = np.asarray(values)
+    if values.ndim != 2:
+        raise ValueError(f"values must have shape (chains, draws), got {values.shape}")
+    return values
