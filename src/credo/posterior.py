@@ -165,7 +165,7 @@ class Draws:
 
     def to_arviz(self) -> "arviz.InferenceData":
         """The draws in the units of the program, and the sampler's figures, as ArviZ InferenceData."""
-        import arviz
+        from credo.evaluation._arviz import arviz
 
         return arviz.from_dict(posterior=self.constrained(), sample_stats=_arviz_names(self.infos or {}))
 

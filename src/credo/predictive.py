@@ -64,16 +64,17 @@ class Predictive:
 
     def log_prob(self, y: Any) -> np.ndarray:
         """log p(y | x, D) = log Σᵢ wᵢ p(y | x, thetaᵢ) of each row, in the user's units."""
-        targets = np.asarray(self._targets(np.asarray(y)))
-        if len(targets) != len(self):
-            raise ValueError(f"y has {len(targets)} rows, but the prediction has {len(self)}")
-        return np.asarray(self.fold(LOG_MEAN_EXP, targets)) - self._log_scale()
+        targets = np.asarray(y)
+        targets = targets[:, 0] if targets.ndim == 2 and targets.shape[1] == 1 else targets
+        if targets.shape != self._target_shape:
+            raise ValueError(f"y has shape {targets.shape}, but the prediction is of shape {self._target_shape}")
+        return np.asarray(self.fold(LOG_MEAN_EXP, np.asarray(self._targets(targets)))) - self._log_scale()
 
     def samples(self, key: Key, num: int) -> np.ndarray:
         """`num` draws of y from the marginal, (num, data, output…): a function first, then noise around it."""
         if num < 1:
             raise ValueError(f"num must be at least 1, got {num}")
-        self._refuse_if_large(num, "samples")
+        self._refuse_if_large(num, "samples", self._target_shape[1:])
         chosen = jax.random.choice(key, self.num_draws, (num,), p=jnp.asarray(self.weights))
         keys = jax.random.split(jax.random.fold_in(key, 1), num)
         return self._to_units(np.asarray(_samples(self.conditional, self.draws, chosen, keys, self.x)))
@@ -81,7 +82,8 @@ class Predictive:
     @cached_property
     def functions(self) -> np.ndarray:
         """E[y | x, thetaᵢ] of every draw, (draws, data, output…): the sampled functions themselves."""
-        self._refuse_if_large(self.num_draws, "functions")
+        outputs = jax.eval_shape(partial(_functions, self.conditional), self.draws, self.x[:1]).shape[2:]
+        self._refuse_if_large(self.num_draws, "functions", outputs)
         return self._to_units(np.concatenate(self._blocks(partial(_functions, self.conditional)), axis=1))
 
     # -- streaming -----------------------------------------------------------------------------------------
@@ -113,13 +115,22 @@ class Predictive:
         with ThreadPoolExecutor(num_workers) as pool:
             return head + list(pool.map(one, firsts[1:]))
 
-    def _refuse_if_large(self, num: int, what: str) -> None:
-        num_bytes = 4 * num * len(self)
+    def _refuse_if_large(self, num: int, what: str, outputs: tuple[int, ...]) -> None:
+        num_bytes = 4 * num * len(self) * math.prod(outputs)
         if num_bytes > MAX_RESULT_BYTES:
             raise ValueError(
                 f"{what} of {num:,} draws × {len(self):,} rows would take {num_bytes / 2**30:.1f} GiB; predict fewer "
                 "rows at once, or with fewer draws (num_draws=…); mean, std and interval() need no such array"
             )
+
+    @cached_property
+    def _target_shape(self) -> tuple[int, ...]:
+        """The shape of y on these rows, (data, output…)."""
+
+        def zeros(draws: Theta, x: Array) -> Array:
+            return jnp.zeros(self.conditional({name: leaf[0] for name, leaf in draws.items()}, x).shape())
+
+        return (len(self), *jax.eval_shape(zeros, self.draws, self.x[:1]).shape[1:])
 
     def _targets(self, y: np.ndarray) -> Any:
         return y
@@ -176,7 +187,7 @@ class RegressionPredictive(Predictive):
 
         It means something because a draw is one function, shared by all rows.
         """
-        self._refuse_if_large(len(self), "a covariance between inputs")
+        self._refuse_if_large(len(self), "a covariance between inputs", self._target_shape[1:])
         centred = self.functions - np.average(self.functions, axis=0, weights=self.weights)
         product = np.einsum("s,si...,sj...->ij...", self.weights, centred, centred, optimize=True)
         return product * self._unbiased
@@ -205,8 +216,8 @@ class RegressionPredictive(Predictive):
 
     @property
     def _unbiased(self) -> float:
-        """n/(n − 1) for equal weights; 1/(1 − Σ w²) in general; nothing to correct for a single draw."""
-        return 1.0 if self.num_draws == 1 else float(1 / (1 - np.sum(self.weights**2)))
+        """n/(n − 1) for equal weights; 1/(1 − Σ w²) in general; nothing to correct where one draw has all."""
+        return 1.0 if np.max(self.weights) == 1 else float(1 / (1 - np.sum(self.weights**2)))
 
     def _targets(self, y: np.ndarray) -> Any:
         return self.scaling.targets(y.astype(np.float32))
@@ -327,7 +338,8 @@ def _add_moments(carry: Moments, weight: Array, mean: Array, noise: Array, produ
     before = mean - carry.mean
     moved = carry.mean + share * before
     spread = carry.spread + weight * product(before, mean - moved)
-    return Moments(total, moved, spread, carry.noise + weight * noise)
+    # An average moved by shares keeps its digits; a sum of many small terms in float32 would not.
+    return Moments(total, moved, spread, carry.noise + share * (noise - carry.noise))
 
 
 def _outer(a: Array, b: Array) -> Array:

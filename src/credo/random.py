@@ -11,6 +11,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.extend import random as jax_extend_random
 
 from credo.typing import Array, Key
@@ -22,12 +23,15 @@ _NUMBERS, _SPLIT, _FOLD = 0x6A09E667, 0xBB67AE85, 0x3C6EF372
 
 
 def key(seed: int) -> Key:
-    """The key that an integer seed stands for.
+    """The key that an integer seed stands for; of a large one, the lower 64 bits.
 
     >>> jax.random.normal(key(0), (3,)).shape
     (3,)
     """
-    return _key(seed)
+    if not isinstance(seed, int | np.integer) or isinstance(seed, bool):
+        raise ValueError(f"seed must be a whole number, got {seed!r}")
+    words = [int(seed) & 0xFFFFFFFF, (int(seed) >> 32) & 0xFFFFFFFF]
+    return _key(np.array(words, np.uint32))
 
 
 def mix(bits: Array) -> Array:
@@ -53,7 +57,10 @@ def _seed(seed: Array) -> Array:
     low = seed.astype(jnp.uint32)
     # A seed of more than 32 bits keeps its upper half, where the integers are that wide.
     high = (seed >> 32).astype(jnp.uint32) if seed.dtype.itemsize > 4 else jnp.uint32(0)
-    start = jnp.stack([low, high])
+    return _state(jnp.stack([low, high]))
+
+
+def _state(start: Array) -> Array:
     return jnp.stack([_hash(start, jnp.uint32(0), _NUMBERS), _hash(start, jnp.uint32(1), _NUMBERS)])
 
 
@@ -87,5 +94,5 @@ _IMPLEMENTATION: Any = jax_extend_random.define_prng_impl(
 
 
 @jax.jit
-def _key(seed: Array) -> Key:
-    return jax.random.key(seed, impl=_IMPLEMENTATION)
+def _key(words: Array) -> Key:
+    return jax.random.wrap_key_data(_state(words), impl=_IMPLEMENTATION)

@@ -1,8 +1,8 @@
 """Saving and loading posteriors without running code: arrays as safetensors, the rest as JSON.
 
 A folder holds `manifest.json` and `arrays.safetensors`. It is written beside its destination and renamed into
-place, so that a reader sees the old posterior or the new one, never half of one. The manifest records the
-checksum of the arrays: a file that was cut short or altered is refused.
+place, so that a reader sees the old posterior or the new one, never half of one. The manifest records its own
+checksum and that of the arrays: a file that was cut short or altered is refused.
 """
 
 import hashlib
@@ -28,9 +28,9 @@ MANIFEST, ARRAYS = "manifest.json", "arrays.safetensors"
 
 
 def save(posterior: Draws, folder: str | Path) -> None:
-    """Write a posterior into `folder`, in place of a posterior that was there; other folders are left alone."""
+    """Write a posterior into `folder`, in place of a posterior that was there; other folders and files are left alone."""
     target = Path(folder)
-    if target.exists() and not (target / MANIFEST).is_file() and (not target.is_dir() or any(target.iterdir())):
+    if target.exists() and not _is_ours(target) and (not target.is_dir() or any(target.iterdir())):
         raise ValueError(f"{target} exists and is not a saved posterior; choose a new or empty folder")
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent) as scratch:
@@ -39,9 +39,18 @@ def save(posterior: Draws, folder: str | Path) -> None:
         save_file(_arrays(posterior), fresh / ARRAYS)
         manifest = _manifest(posterior, checksum=_checksum(fresh / ARRAYS))
         (fresh / MANIFEST).write_text(json.dumps(manifest, indent=2, sort_keys=True) + "\n", encoding="utf-8")
-        if target.exists():
-            target.rename(old)
-        fresh.rename(target)
+        if not target.exists():
+            fresh.rename(target)
+            return
+        target.rename(old)
+        try:
+            fresh.rename(target)
+        except OSError:
+            old.rename(target)
+            raise
+        for other in old.iterdir():
+            if other.name not in (MANIFEST, ARRAYS):
+                other.rename(target / other.name)
 
 
 def load(folder: str | Path, *, network: Any = None, model: Model | None = None) -> Draws:
@@ -71,7 +80,7 @@ def load(folder: str | Path, *, network: Any = None, model: Model | None = None)
 
 
 def _manifest(posterior: Draws, checksum: str) -> dict[str, Any]:
-    return {
+    manifest = {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
         "credo_version": __version__,
@@ -81,6 +90,7 @@ def _manifest(posterior: Draws, checksum: str) -> dict[str, Any]:
         "provenance": asdict(posterior.provenance),
         "arrays_sha256": checksum,
     }
+    return manifest | {"manifest_sha256": _digest(manifest)}
 
 
 def _arrays(posterior: Draws) -> dict[str, np.ndarray]:
@@ -93,7 +103,8 @@ def _arrays(posterior: Draws) -> dict[str, np.ndarray]:
     arrays = {f"{group}/{name}": value for group, values in groups.items() for name, value in values.items()}
     arrays |= {"weights": posterior.weights} if posterior.weights is not None else {}
     arrays |= {"probes": posterior.probes} if posterior.probes is not None else {}
-    return {name: np.ascontiguousarray(value) for name, value in arrays.items()}
+    # Not np.ascontiguousarray, which gives a scalar an axis.
+    return {name: np.asarray(value, order="C") for name, value in arrays.items()}
 
 
 def _part(arrays: dict[str, np.ndarray], group: str) -> dict[str, np.ndarray]:
@@ -115,9 +126,8 @@ def _read_manifest(source: Path) -> dict[str, Any]:
             f"{path} has format version {manifest.get('format_version')}, and this is credo {__version__}, which reads "
             f"version {FORMAT_VERSION}; install a newer credo"
         )
-    missing = {"model", "rows", "provenance", "arrays_sha256"} - manifest.keys()
-    if missing:
-        raise ValueError(f"{path} is damaged: {', '.join(sorted(missing))} missing")
+    if manifest.pop("manifest_sha256", None) != _digest(manifest):
+        raise ValueError(f"{path} is damaged: it was altered after it was saved")
     return manifest
 
 
@@ -158,6 +168,19 @@ def _check_shapes(source: Path, model: Model, theta: dict[str, np.ndarray]) -> N
             f"{source} does not fit the model: "
             + "; ".join(f"{name}: saved {found.get(name)}, model {expected.get(name)}" for name in names[:4])
         )
+
+
+def _is_ours(folder: Path) -> bool:
+    """Whether a folder holds a saved posterior, of whatever version; others have files named manifest.json too."""
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(manifest, dict) and manifest.get("format") == FORMAT
+
+
+def _digest(manifest: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
 
 
 def _checksum(path: Path) -> str:

@@ -11,8 +11,9 @@ Betancourt (2016).
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import arviz
 import numpy as np
+
+from credo.evaluation._arviz import arviz
 
 if TYPE_CHECKING:
     from credo.posterior import Draws
@@ -56,7 +57,7 @@ class Diagnostics:
     @property
     def verdict(self) -> str:
         """One sentence."""
-        if self.functions is None:
+        if self.num_chains * self.num_draws == 1:
             return "A point estimate: one draw, no epistemic uncertainty, nothing to converge."
         if not self.advice:
             return "The chains agree in function space and have drawn enough: predictions can be trusted to be the model's."
@@ -88,7 +89,8 @@ def diagnose(posterior: "Draws") -> Diagnostics:
     infos = posterior.infos or {}
     divergences = int(np.sum(infos["diverged"])) if "diverged" in infos else None
     enough = posterior.num_draws >= 4  # split R-hat needs two draws in each half of a chain
-    functions = convergence(_functions(posterior)) if enough and posterior.probes is not None else None
+    predictions = _functions(posterior) if enough and posterior.probes is not None else None
+    functions = None if predictions is None else convergence(predictions)
     weights = convergence(_some_weights(posterior)) if enough else None
     energy = infos.get("energy")
     figures = {
@@ -96,7 +98,8 @@ def diagnose(posterior: "Draws") -> Diagnostics:
         "num_divergences": divergences,
         "ebfmi": float(np.min(ebfmi(energy))) if energy is not None and enough else None,
     }
-    advice = tuple(_advice(posterior, functions, figures))
+    frozen = [] if predictions is None else np.flatnonzero(np.all(np.ptp(predictions, axis=1) == 0, axis=-1)).tolist()
+    advice = tuple(_advice(posterior, functions, frozen, figures))
     return Diagnostics(posterior.num_chains, posterior.num_draws, weights, functions, advice=advice, **figures)
 
 
@@ -114,8 +117,9 @@ def convergence(quantities: np.ndarray) -> Convergence:
 
 
 def ebfmi(energy: np.ndarray) -> np.ndarray:
-    """Energy Bayesian fraction of missing information per chain: E[(Eₙ − Eₙ₋₁)²] / Var[E]; energy (chains, draws)."""
-    return np.mean(np.diff(energy, axis=1) ** 2, axis=1) / np.var(energy, axis=1)
+    """Energy Bayesian fraction of missing information per chain: Σ(Eₙ − Eₙ₋₁)² / Σ(Eₙ − Ē)²; energy (chains, draws)."""
+    centred = energy - np.mean(energy, axis=1, keepdims=True)
+    return np.sum(np.diff(energy, axis=1) ** 2, axis=1) / np.sum(centred**2, axis=1)
 
 
 def _functions(posterior: "Draws") -> np.ndarray:
@@ -132,13 +136,19 @@ def _some_weights(posterior: "Draws") -> np.ndarray:
     return weights[..., np.sort(chosen)]
 
 
-def _advice(posterior: "Draws", functions: Convergence | None, figures: dict[str, Any]) -> list[str]:
-    """What is wrong and what to do about it, the worst first."""
-    if functions is None:
+def _advice(
+    posterior: "Draws", functions: Convergence | None, frozen: list[int], figures: dict[str, Any]
+) -> list[str]:
+    """What is wrong and what to do about it, the worst first. `frozen`: the chains that never moved."""
+    if posterior.num_chains * posterior.num_draws == 1:
         return []
-    advice = []
-    if functions.num_quantities == 0:
+    if functions is None:
+        return ["there is too little to judge by: it takes four draws per chain and inputs to probe the functions at"]
+    if len(frozen) == posterior.num_chains:
         return ["the draws never moved: every function is the same (a step far too large is always rejected)"]
+    advice = []
+    if frozen:
+        advice.append(f"chain(s) {', '.join(map(str, frozen))} never moved; start them elsewhere (start=credo.MAP())")
     if posterior.num_chains == 1:
         advice.append("one chain cannot tell whether it has seen everything; run at least four")
     if functions.rhat > BAD_RHAT:

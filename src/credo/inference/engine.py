@@ -138,9 +138,10 @@ class Driver:
         seconds = time.perf_counter() - began
 
         infos = _head(infos, num_records)
-        if not np.all(np.isfinite(infos.log_joint)):
+        finite = np.append(np.isfinite(infos.log_joint), bool(self.method.healthy(state)))
+        if not np.all(finite):
             # The chain keeps the state in which the chunk began: the last one known to be good.
-            chain.failed_at = chain.step + thin * int(np.argmin(np.isfinite(infos.log_joint)))
+            chain.failed_at = chain.step + thin * int(np.argmin(finite))
             chain.finished = True
             return
         chain.state, chain.step = state, chain.step + thin * num_records

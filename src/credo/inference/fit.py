@@ -69,10 +69,15 @@ def fit(
     train, held_out = _split(as_data(data), validation, method)
     bound = model.bind(train)
     _refuse_if_too_large(method, bound)
-    starts = _starts(method, bound, train.batch(), seed, progress)
-    run = engine.run(
-        method, bound, train.batch(), seed=seed, starts=starts, held_out=held_out, progress=progress
-    )
+    try:
+        starts = _starts(method, bound, train.batch(), seed, progress)
+        run = engine.run(
+            method, bound, train.batch(), seed=seed, starts=starts, held_out=held_out, progress=progress
+        )
+    except engine.NonFiniteError as error:
+        if error.posterior is not None:
+            error.posterior = _placed(error.posterior, train)
+        raise
     return _placed(method.posterior(bound, run), train)
 
 
@@ -93,9 +98,15 @@ def _split(data: Data, validation: Any, method: Method) -> tuple[Data, Batch | N
     if not method.uses_held_out:
         raise ValueError(f"validation: {type(method).__name__} does not stop early, so it has no use for held-out data")
     if isinstance(validation, float):
-        train, held_out = data.split(validation)
-        return train, held_out.batch()
-    return data, as_data(validation).with_scaling(data.scaling).batch()
+        train, rest = data.split(validation)
+        return train, rest.batch()
+    held_out = as_data(validation)
+    if held_out.x.shape[1:] != data.x.shape[1:] or held_out.y.shape[1:] != data.y.shape[1:]:
+        raise ValueError(
+            f"validation: rows of x {held_out.x.shape[1:]} and y {held_out.y.shape[1:]} do not fit those of the data, "
+            f"{data.x.shape[1:]} and {data.y.shape[1:]}"
+        )
+    return data, held_out.with_scaling(data.scaling).batch()
 
 
 def _starts(method: Method, model: Model, data: Batch, seed: int, progress: bool | None) -> Theta | None:
@@ -108,7 +119,10 @@ def _starts(method: Method, model: Model, data: Batch, seed: int, progress: bool
     plan = replace(first.plan(), num_chains=method.plan().num_chains)
     # A key apart from those of the chains, which are numbered from zero.
     draws = model.sample_prior(jax.random.fold_in(random.key(seed), 2**31), plan.num_chains)
-    result = first.posterior(model, engine.run(first, model, data, seed=seed, plan=plan, starts=draws, progress=progress))
+    run = engine.run(first, model, data, seed=seed, plan=plan, starts=draws, progress=progress)
+    if run.interrupted:
+        raise KeyboardInterrupt("interrupted on the way to the starting points: nothing has been drawn yet")
+    result = first.posterior(model, run)
     if not isinstance(result, Draws):
         raise ValueError(f"start: {type(first).__name__} leaves no draws to start from; use credo.MAP()")
     return {name: leaf[:, -1] for name, leaf in result.theta.items()}

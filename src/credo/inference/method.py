@@ -78,6 +78,10 @@ class Method:
         """Whether the run may end before its plan does."""
         return False
 
+    def healthy(self, state: Tree) -> Array | bool:
+        """Whether a state is good to go on from, where the log joint of the steps before does not tell."""
+        return True
+
     def figure(self, infos: Any) -> str:
         """The figure that matters, from the newest infos (leaves of shape (records,)), for the progress bar."""
         return f"log joint {float(infos.log_joint[-1]):.4g}"
@@ -146,4 +150,6 @@ def _batch(model: Model) -> Batch:
 def _jsonable(value: Any) -> Any:
     if isinstance(value, Method):
         return value.to_config()
+    if isinstance(value, np.generic):
+        return value.item()
     return value if isinstance(value, str | int | float | bool | None) else repr(value)

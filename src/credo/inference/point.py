@@ -5,7 +5,7 @@ estimate is the posterior of someone who is certain; it is kept as `Draws` with 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
@@ -120,10 +120,16 @@ class MAP(Method):
 
     def step(self, key: Key, model: Model, state: PointState, batch: Batch) -> tuple[PointState, PointInfo]:
         gradient_of = jax.value_and_grad(lambda theta: self.objective(model, theta, batch), has_aux=True)
-        (_, (log_prior, log_likelihood)), gradient = gradient_of(state.theta)
-        # optax descends.
-        updates, optimizer = self.transformation().update(
-            jax.tree.map(jnp.negative, gradient), state.optimizer, state.theta
+        (objective, (log_prior, log_likelihood)), gradient = gradient_of(state.theta)
+        # optax descends. Optimisers with a line search (L-BFGS) also look at the loss.
+        downhill = jax.tree.map(jnp.negative, gradient)
+        updates, optimizer = optax.with_extra_args_support(self.transformation()).update(
+            downhill,
+            state.optimizer,
+            state.theta,
+            value=-objective,
+            grad=downhill,
+            value_fn=lambda theta: -self.objective(model, theta, batch)[0],
         )
         theta = optax.apply_updates(state.theta, updates)
         moved = state._replace(step=state.step + 1, theta=theta, optimizer=optimizer)
@@ -148,6 +154,10 @@ class MAP(Method):
     def finished(self, state: PointState) -> Array | bool:
         return False if state.best is None else state.best.checks_since >= self.patience
 
+    def healthy(self, state: PointState) -> Array | bool:
+        # The log joint of a step is that of the theta before its update.
+        return all(np.isfinite(leaf).all() for leaf in state.theta.values())
+
     def posterior(self, model: Model, run: "Run") -> "Draws":
         from credo.posterior import Draws
 
@@ -156,7 +166,10 @@ class MAP(Method):
         if states.best is not None and np.all(np.isfinite(states.best.score)):
             theta = states.best.theta
         theta = {name: leaf[:, None] for name, leaf in theta.items()}
-        return Draws.from_run(self, model, theta, run)
+        # After an early stop the engine's chunk runs on without moving; those steps are no part of the trace.
+        num_steps = int(np.min(states.step))
+        infos = jax.tree.map(lambda leaf: leaf[:, :num_steps], run.infos)
+        return Draws.from_run(self, model, theta, replace(run, infos=infos))
 
 
 @dataclass(frozen=True)

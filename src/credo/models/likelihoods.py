@@ -166,6 +166,19 @@ def from_config(config: Mapping[str, Any]) -> Noise:
     return kinds[name](**arguments)
 
 
+def check_targets(noise: Noise, num_targets: int) -> None:
+    """Refuse a noise model that is made for another number of targets."""
+    if isinstance(noise, FullCovariance) and num_targets < 2:
+        raise ValueError("noise: 'full' needs at least two targets to correlate, and y has 1; use 'learned'")
+    size = num_targets
+    if isinstance(noise, FixedCovariance):
+        size = len(noise.covariance)
+    elif isinstance(noise, Fixed) and isinstance(noise.scale, tuple):
+        size = len(noise.scale)
+    if size != num_targets:
+        raise ValueError(f"noise: it is given for {size} target(s), but y has {num_targets}; pass one per target")
+
+
 def _by_name(name: str) -> Noise:
     known: dict[str, Noise] = {
         "learned": Learned(dist.HalfNormal(1.0)),
@@ -195,6 +208,8 @@ def _fixed(values: np.ndarray) -> Noise:
             "noise: expected a positive number, one per output, a covariance matrix, a NumPyro distribution, "
             f"'learned', 'heteroscedastic' or 'full'; got {values!r}"
         )
+    if values.shape == (1, 1):
+        return _fixed(np.sqrt(values[0, 0]) if values[0, 0] > 0 else values[0, 0])
     if values.ndim == 2:
         if values.shape[0] != values.shape[1] or not np.allclose(values, values.T):
             raise ValueError(f"noise: a covariance must be a symmetric square matrix, got shape {values.shape}")

@@ -4,6 +4,7 @@ A prior maps one parameter (its path, shape and fan-in) to a NumPyro distributio
 Paper, "A good default prior": p(theta) = N(0, σ²I), the ℓ2 penalty of a point estimate.
 """
 
+import inspect
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
@@ -219,21 +220,41 @@ def from_config(config: Mapping[str, Any]) -> Prior:
 
 
 def distribution_to_config(distribution: dist.Distribution) -> dict[str, Any]:
-    """A NumPyro distribution as JSON: its class name and the arrays that parametrise it."""
-    arguments = {
-        name: np.asarray(getattr(distribution, name)).tolist()
-        for name in type(distribution).arg_constraints
-        if name in vars(distribution)
-    }
+    """A NumPyro distribution as JSON: its class name and what its constructor takes, distributions included."""
+    names = [name for name in inspect.signature(type(distribution)).parameters if name != "validate_args"]
+    if "scale_tril" in names:
+        # A multivariate normal holds one matrix in three forms, and its constructor takes only one of them.
+        names = [name for name in names if name not in ("covariance_matrix", "precision_matrix")]
+    arguments = {name: _to_json(getattr(distribution, name)) for name in names if hasattr(distribution, name)}
     return {"distribution": type(distribution).__name__, "arguments": arguments}
 
 
 def distribution_from_config(config: Mapping[str, Any]) -> dist.Distribution:
     """The distribution that `distribution_to_config` described; only NumPyro's own classes are made."""
-    kind = getattr(dist, config["distribution"], None)
+    name = config["distribution"]
+    kind = getattr(dist, name, None)
     if not (isinstance(kind, type) and issubclass(kind, dist.Distribution)):
-        raise ValueError(f"{config['distribution']!r} is not one of NumPyro's distributions")
-    return kind(**{name: jnp.asarray(value) for name, value in config["arguments"].items()})
+        raise ValueError(f"{name!r} is not one of NumPyro's distributions")
+    try:
+        return kind(**{key: _from_json(key, value) for key, value in config["arguments"].items()})
+    except (AttributeError, TypeError, ValueError) as error:
+        raise ValueError(f"the distribution {name} cannot be rebuilt from its description: {error}") from error
+
+
+def _to_json(value: Any) -> Any:
+    if isinstance(value, dist.Distribution):
+        return distribution_to_config(value)
+    array = np.asarray(value)
+    # Transforms are code: they get no description, and the distribution says so when it is to be rebuilt.
+    return None if array.dtype == object else array.tolist()
+
+
+def _from_json(name: str, value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return distribution_from_config(value)
+    if name == "batch_shape":
+        return tuple(value)
+    return value if value is None or isinstance(value, str | int) else jnp.asarray(value)
 
 
 def _fill(scalar: dist.Distribution, parameter: Parameter) -> dist.Distribution:

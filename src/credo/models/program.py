@@ -184,11 +184,19 @@ class Model:
         return jax.vmap(lambda key: _unconstrained(self._prior_trace(key)))(jax.random.split(key, num))
 
     def initial_theta(self, key: Key) -> Theta:
-        """A starting point: the network's own initial values where there are any, else a draw from the prior."""
+        """A starting point: the network's own values where there are any, else a draw from the prior.
+
+        A value that its prior rules out (a negative weight under a half-normal) is no starting point either.
+        """
         theta = {name: leaf[0] for name, leaf in self.sample_prior(key, 1).items()}
         if self.initial is not None:
-            own = self.initial(self._bound.example().x)
-            theta |= {name: jnp.asarray(value) for name, value in own.items() if name in theta}
+            example = self._bound.example()
+            own = self.initial(example.x)
+            trace = self._trace(theta, example.x, example.y)[0]
+            for name in own.keys() & theta.keys():
+                support = trace[name]["fn"].support
+                value = biject_to(support).inv(jnp.asarray(own[name]))
+                theta[name] = jnp.where(jnp.all(support(own[name])), value, theta[name])
         return theta
 
     def constrain(self, theta: Theta) -> Theta:
@@ -204,7 +212,7 @@ class Model:
 
         if num_draws < 1:
             raise ValueError(f"num_draws must be at least 1, got {num_draws}")
-        inputs = as_inputs(x)
+        inputs = as_inputs(x, None if self.rows is None else self.rows.x_shape[1:])
         bound = self if self.rows is not None else replace(self, rows=Rows.of_inputs(inputs))
         return predictive(bound, bound.sample_prior(random.key(seed), num_draws), inputs)
 

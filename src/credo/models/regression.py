@@ -43,6 +43,7 @@ def regression(net: Any, *, prior: Any = None, noise: Any = None) -> Model:
 
     def check(batch: Batch) -> None:
         num_targets = 1 if batch.y.ndim == 1 else batch.y.shape[1]
+        likelihoods.check_targets(chosen_noise, num_targets)
         expected, got = chosen_noise.num_outputs(num_targets), num_outputs(net, batch.x)
         if got != expected:
             raise ValueError(

@@ -1,0 +1,216 @@
+"""NUTS and prediction, against bare compiled code and against NumPyro.
+
+    python -m benchmarks mcmc
+
+Each table is one run; the sides take turns and the best of several rounds counts. Whole runs start a new process per
+run, so that they include compilation; imports and data are not counted.
+"""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+import credo
+from benchmarks.problems import LARGE, MEDIUM, SMALL, Problem
+from benchmarks.timing import best_of, seconds
+from credo import random
+from credo.inference import engine
+
+console = Console(width=140)
+
+# Whole runs: (problem, warm-up and draws per chain, doublings at most). The same for both sides.
+WHOLE_RUNS = ((SMALL, 500, 10), (MEDIUM, 200, 7), (LARGE, 60, 5))
+ROUNDS = 2
+
+
+def main() -> None:
+    """All tables."""
+    leapfrogs()
+    chains()
+    prediction()
+    scaling()
+    whole_runs()
+
+
+def leapfrogs() -> None:
+    """Time per leapfrog of NUTS inside the engine, against a bare scan of the hand-written gradient."""
+    table = _table("NUTS, time per leapfrog (one chain)", "problem", "bare gradient", "credo NUTS", "ratio", "asked")
+    for problem, depth, asked in ((SMALL, 8, 1.3), (MEDIUM, 6, 1.15), (LARGE, 4, 1.15)):
+        num_steps = {SMALL: 20_000, MEDIUM: 400, LARGE: 60}[problem]
+        gradient = jax.value_and_grad(problem.hand_written())
+
+        def bare(gradient: Callable[..., Any] = gradient, num_steps: int = num_steps, problem: Problem = problem) -> Any:
+            return _bare_scan(gradient, num_steps, problem.start())
+
+        nuts = _nuts_chunk(problem, depth)
+        num_leapfrogs = nuts()
+        times = best_of(8, {"bare": bare, "nuts": nuts})
+        per_bare, per_leapfrog = times["bare"] / num_steps, times["nuts"] / num_leapfrogs
+        table.add_row(
+            problem.name, f"{per_bare * 1e6:.1f} µs", f"{per_leapfrog * 1e6:.1f} µs", f"{per_leapfrog / per_bare:.2f}",
+            f"≤ {asked}",
+        )  # fmt: skip
+    console.print(table)
+
+
+def chains() -> None:
+    """Four chains against one, compiled before."""
+    table = _table("Chains on the cores", "problem", "one chain", "four chains", "ratio", "asked")
+    for problem, num, depth in ((SMALL, 100, 8), (MEDIUM, 40, 6), (LARGE, 10, 5)):
+        model, data = problem.model().bind(problem.arrays()), credo.Data(*problem.arrays()).batch()
+
+        def run(num_chains: int, problem: Problem = problem, num: int = num, depth: int = depth, model: Any = model, data: Any = data) -> Any:
+            method = _fixed_work(num, depth, num_chains)
+            return engine.run(method, model, data, progress=False).draws
+
+        times = best_of(3, {"one": lambda run=run: run(1), "four": lambda run=run: run(4)})
+        ratio = times["four"] / times["one"]
+        table.add_row(problem.name, f"{times['one']:.2f} s", f"{times['four']:.2f} s", f"{ratio:.2f}", "≤ 2.2")
+    console.print(table)
+
+
+def prediction() -> None:
+    """Prediction with 1,000 draws against a bare jit(vmap(apply)) of the same network."""
+    table = _table("Prediction, 1,000 draws", "rows", "jit(vmap(apply))", "credo predict", "throughput ratio", "asked")
+    for num_rows in (100, 1_000, 4_000):
+        problem = MEDIUM
+        flat = 0.1 * jax.random.normal(jax.random.key(1), (1000, problem.num_parameters))
+        x = np.random.default_rng(1).normal(size=(num_rows, problem.sizes[0])).astype(np.float32)
+        model = problem.model().bind(problem.arrays())
+        theta = {name: np.asarray(leaf) for name, leaf in model.sample_prior(random.key(0), 1000).items()}
+        posterior = credo.Draws(
+            model, {name: leaf[None] for name, leaf in theta.items()}, credo.posterior.Provenance({}, 0, 0.0, 0)
+        )
+        bare = jax.jit(lambda flat, x, problem=problem: jax.vmap(problem.apply, (0, None))(flat, x).mean(0))
+        times = best_of(5, {"bare": lambda f=bare, a=flat, b=x: f(a, b), "credo": lambda p=posterior, b=x: p.predict(b).mean})
+        speed = {side: 1000 * num_rows / time / 1e6 for side, time in times.items()}
+        ratio = speed["credo"] / speed["bare"]
+        table.add_row(
+            f"{num_rows:,}", f"{speed['bare']:.1f} M rows/s", f"{speed['credo']:.1f} M rows/s", f"{ratio:.2f}", "≥ 0.8"
+        )
+    console.print(table)
+
+
+def scaling() -> None:
+    """Time per leapfrog as the data and the network grow."""
+    table = _table("Scaling of a leapfrog", "what grows", "size", "per leapfrog", "per leapfrog and unit")
+    for num_data in (1_000, 10_000, 100_000, 1_000_000):
+        time = _time_per_leapfrog(Problem((8, 50, 1), num_data))
+        table.add_row("rows N (8-50-1)", f"{num_data:,}", f"{time * 1e3:.3f} ms", f"{time / num_data * 1e9:.1f} ns")
+    for width in (100, 1_000, 10_000, 100_000):
+        problem = Problem((8, width, 1), 100)
+        time = _time_per_leapfrog(problem)
+        size = problem.num_parameters
+        table.add_row("weights D (N=100)", f"{size:,}", f"{time * 1e3:.3f} ms", f"{time / size * 1e9:.1f} ns")
+    console.print(table)
+
+
+def whole_runs() -> None:
+    """A whole fit from cold, compilation included, and its effective draws, against NumPyro's fastest chain method."""
+    table = _table(
+        "Whole runs, 4 chains, compilation included",
+        "problem", "warm-up + draws, depth", "NumPyro", "credo", "time ratio", "ESS/s NumPyro", "ESS/s credo", "ESS/s ratio",
+    )  # fmt: skip
+    for problem, num, depth in WHOLE_RUNS:
+        results: dict[str, list[dict[str, float]]] = {"credo": [], "parallel": [], "vectorized": []}
+        for _ in range(ROUNDS):
+            for side in results:
+                results[side].append(_in_new_process(side, problem, num, depth))
+        best = {side: min(runs, key=lambda run: run["seconds"]) for side, runs in results.items()}
+        peer_name = min(("parallel", "vectorized"), key=lambda side: best[side]["seconds"])
+        peer, ours = best[peer_name], best["credo"]
+        speeds = [run["ess"] / run["seconds"] for run in (peer, ours)]
+        table.add_row(
+            problem.name, f"{num} + {num}, {depth}", f"{peer['seconds']:.1f} s ({peer_name})", f"{ours['seconds']:.1f} s",
+            f"{ours['seconds'] / peer['seconds']:.2f} (≤ 0.75)", f"{speeds[0]:.1f}", f"{speeds[1]:.1f}",
+            f"{speeds[1] / speeds[0]:.2f} (≥ 1.5)",
+        )  # fmt: skip
+    console.print(table)
+
+
+# -- pieces ------------------------------------------------------------------------------------------------
+
+
+def _bare_scan(gradient: Callable[..., Any], num_steps: int, start: Any) -> Any:
+    @jax.jit
+    def run(flat: Any) -> Any:
+        def body(flat: Any, _: None) -> tuple[Any, Any]:
+            value, slope = gradient(flat)
+            return flat + 1e-7 * slope, value
+
+        return jax.lax.scan(body, flat, None, length=num_steps)
+
+    cached = _COMPILED.setdefault((gradient, num_steps), run)
+    return cached(start)
+
+
+_COMPILED: dict[Any, Callable[..., Any]] = {}
+
+
+def _fixed_work(num_samples: int, depth: int, num_chains: int = 1) -> credo.NUTS:
+    """No warm-up, so a step far too small: every trajectory doubles to the end."""
+    from dataclasses import dataclass
+
+    return _FixedStep(num_samples=num_samples, num_warmup=0, num_chains=num_chains, max_depth=depth, start="network")
+
+
+class _FixedStep(credo.NUTS):
+    def init(self, *arguments: Any) -> Any:
+        state = super().init(*arguments)
+        return state._replace(tuning=state.tuning._replace(step_size=jnp.array(1e-5)))
+
+
+def _nuts_chunk(problem: Problem, depth: int) -> Callable[[], int]:
+    """One compiled chunk of full trajectories in the engine; returns how many leapfrogs it made."""
+    num_records = {SMALL: 40, MEDIUM: 8, LARGE: 4}[problem]
+    model, data = problem.model().bind(problem.arrays()), credo.Data(*problem.arrays()).batch()
+    method = _fixed_work(num_records, depth)
+    driver = engine.Driver(method, model, method.plan(), num_records)
+    chain = driver.start(0, 0, None, data, None)
+    driver.compile([chain])
+
+    def run() -> int:
+        _, _, infos = jax.block_until_ready(driver.chunk(chain, num_records=num_records, thin=1))
+        return int(np.sum(infos.num_leapfrogs))
+
+    return run
+
+
+def _time_per_leapfrog(problem: Problem) -> float:
+    model, data = problem.model().bind(problem.arrays()), credo.Data(*problem.arrays()).batch()
+    method = _fixed_work(2, 4)
+    driver = engine.Driver(method, model, method.plan(), 2)
+    chain = driver.start(0, 0, None, data, None)
+    driver.compile([chain])
+    time = min(seconds(lambda: driver.chunk(chain, num_records=2, thin=1)) for _ in range(3))
+    return time / (2 * 15)
+
+
+def _in_new_process(side: str, problem: Problem, num: int, depth: int) -> dict[str, float]:
+    arguments = json.dumps({"side": side, "sizes": problem.sizes, "num_data": problem.num_data, "num": num, "depth": depth})
+    result = subprocess.run(
+        [sys.executable, "-W", "ignore", "-m", "benchmarks.whole_run", arguments],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if result.returncode != 0:
+        raise RuntimeError(f"{side} on {problem.name} failed:\n{result.stderr}")
+    return json.loads(result.stdout.splitlines()[-1])
+
+
+def _table(title: str, *columns: str) -> Table:
+    table = Table(title=title, title_justify="left")
+    for column in columns:
+        table.add_column(column, justify="left" if column in ("problem", "what grows") else "right")
+    return table
+
+
+if __name__ == "__main__":
+    main()
