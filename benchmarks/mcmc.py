@@ -47,7 +47,9 @@ def leapfrogs() -> None:
         num_steps = {SMALL: 20_000, MEDIUM: 400, LARGE: 60}[problem]
         gradient = jax.value_and_grad(problem.hand_written())
 
-        def bare(gradient: Callable[..., Any] = gradient, num_steps: int = num_steps, problem: Problem = problem) -> Any:
+        def bare(
+            gradient: Callable[..., Any] = gradient, num_steps: int = num_steps, problem: Problem = problem
+        ) -> Any:
             return _bare_scan(gradient, num_steps, problem.start())
 
         nuts = _nuts_chunk(problem, depth)
@@ -67,7 +69,14 @@ def chains() -> None:
     for problem, num, depth in ((SMALL, 100, 8), (MEDIUM, 40, 6), (LARGE, 10, 5)):
         model, data = problem.model().bind(problem.arrays()), credo.Data(*problem.arrays()).batch()
 
-        def run(num_chains: int, problem: Problem = problem, num: int = num, depth: int = depth, model: Any = model, data: Any = data) -> Any:
+        def run(
+            num_chains: int,
+            problem: Problem = problem,
+            num: int = num,
+            depth: int = depth,
+            model: Any = model,
+            data: Any = data,
+        ) -> Any:
             method = _fixed_work(num, depth, num_chains)
             return engine.run(method, model, data, progress=False).draws
 
@@ -87,14 +96,26 @@ def prediction() -> None:
         model = problem.model().bind(problem.arrays())
         theta = {name: np.asarray(leaf) for name, leaf in model.sample_prior(random.key(0), 1000).items()}
         posterior = credo.Draws(
-            model, {name: leaf[None] for name, leaf in theta.items()}, credo.posterior.Provenance({}, 0, 0.0, 0)
+            model,
+            {name: leaf[None] for name, leaf in theta.items()},
+            credo.posterior.Provenance({}, 0, 0.0, 0),
         )
         bare = jax.jit(lambda flat, x, problem=problem: jax.vmap(problem.apply, (0, None))(flat, x).mean(0))
-        times = best_of(5, {"bare": lambda f=bare, a=flat, b=x: f(a, b), "credo": lambda p=posterior, b=x: p.predict(b).mean})
+        times = best_of(
+            5,
+            {
+                "bare": lambda f=bare, a=flat, b=x: f(a, b),
+                "credo": lambda p=posterior, b=x: p.predict(b).mean,
+            },
+        )
         speed = {side: 1000 * num_rows / time / 1e6 for side, time in times.items()}
         ratio = speed["credo"] / speed["bare"]
         table.add_row(
-            f"{num_rows:,}", f"{speed['bare']:.1f} M rows/s", f"{speed['credo']:.1f} M rows/s", f"{ratio:.2f}", "≥ 0.8"
+            f"{num_rows:,}",
+            f"{speed['bare']:.1f} M rows/s",
+            f"{speed['credo']:.1f} M rows/s",
+            f"{ratio:.2f}",
+            "≥ 0.8",
         )
     console.print(table)
 
@@ -117,8 +138,9 @@ def whole_runs() -> None:
     """A whole fit from cold, compilation included, and its effective draws, against NumPyro's fastest chain method."""
     table = _table(
         "Whole runs, 4 chains, compilation included",
-        "problem", "warm-up + draws, depth", "NumPyro", "credo", "time ratio", "ESS/s NumPyro", "ESS/s credo", "ESS/s ratio",
-    )  # fmt: skip
+        *("problem", "warm-up + draws, depth", "NumPyro", "credo", "time ratio"),
+        *("ESS/s NumPyro", "ESS/s credo", "ESS/s ratio"),
+    )
     for problem, num, depth in WHOLE_RUNS:
         results: dict[str, list[dict[str, float]]] = {"credo": [], "parallel": [], "vectorized": []}
         for _ in range(ROUNDS):
@@ -129,9 +151,9 @@ def whole_runs() -> None:
         peer, ours = best[peer_name], best["credo"]
         speeds = [run["ess"] / run["seconds"] for run in (peer, ours)]
         table.add_row(
-            problem.name, f"{num} + {num}, {depth}", f"{peer['seconds']:.1f} s ({peer_name})", f"{ours['seconds']:.1f} s",
-            f"{ours['seconds'] / peer['seconds']:.2f} (≤ 0.75)", f"{speeds[0]:.1f}", f"{speeds[1]:.1f}",
-            f"{speeds[1] / speeds[0]:.2f} (≥ 1.5)",
+            problem.name, f"{num} + {num}, {depth}", f"{peer['seconds']:.1f} s ({peer_name})",
+            f"{ours['seconds']:.1f} s", f"{ours['seconds'] / peer['seconds']:.2f} (≤ 0.75)",
+            f"{speeds[0]:.1f}", f"{speeds[1]:.1f}", f"{speeds[1] / speeds[0]:.2f} (≥ 1.5)",
         )  # fmt: skip
     console.print(table)
 
@@ -157,7 +179,6 @@ _COMPILED: dict[Any, Callable[..., Any]] = {}
 
 def _fixed_work(num_samples: int, depth: int, num_chains: int = 1) -> credo.NUTS:
     """No warm-up, so a step far too small: every trajectory doubles to the end."""
-    from dataclasses import dataclass
 
     return _FixedStep(num_samples=num_samples, num_warmup=0, num_chains=num_chains, max_depth=depth, start="network")
 
@@ -195,7 +216,9 @@ def _time_per_leapfrog(problem: Problem) -> float:
 
 
 def _in_new_process(side: str, problem: Problem, num: int, depth: int) -> dict[str, float]:
-    arguments = json.dumps({"side": side, "sizes": problem.sizes, "num_data": problem.num_data, "num": num, "depth": depth})
+    arguments = json.dumps(
+        {"side": side, "sizes": problem.sizes, "num_data": problem.num_data, "num": num, "depth": depth}
+    )
     result = subprocess.run(
         [sys.executable, "-W", "ignore", "-m", "benchmarks.whole_run", arguments],
         capture_output=True, text=True, check=False,

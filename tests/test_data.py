@@ -144,9 +144,7 @@ def test_the_name_of_an_array_that_is_no_column_is_left_alone():
 
 
 def test_repr_says_what_matters():
-    data = Data(
-        [[1.0, 2.0], [2.0, 1.0]], [1.0, 3.0], names=["a", "b"], target="price", unit="€", standardise=True
-    )
+    data = Data([[1.0, 2.0], [2.0, 1.0]], [1.0, 3.0], names=["a", "b"], target="price", unit="€", standardise=True)
     assert repr(data) == "Data(2 rows; x: a, b; y: price [€] float; standardised)"
     assert repr(Data(np.ones((3, 8, 8)), [0, 1, 9])) == "Data(3 rows; x: shape (8, 8); y: labels 0 to 9)"
     assert "float × 2" in repr(Data([1.0, 2.0], np.ones((2, 2))))
@@ -293,9 +291,7 @@ def test_as_data_refuses_other_things(table):
 def test_as_inputs():
     assert as_inputs(np.ones((4, 3)), like=(3,)).shape == (4, 3)
     assert as_inputs([1, 2]).shape == (2, 1)
-    with pytest.raises(
-        ValueError, match=r"rows of shape \(2,\), and .* rows of \(3,\); pass x of shape \(N, 3\)$"
-    ):
+    with pytest.raises(ValueError, match=r"rows of shape \(2,\), and .* rows of \(3,\); pass x of shape \(N, 3\)$"):
         as_inputs(np.ones((4, 2)), like=(3,))
     with pytest.raises(ValueError, match=r"pass x of shape \(N, 8, 8\); for one row, pass x\[None\]"):
         as_inputs(np.ones((8, 8)), like=(8, 8))
@@ -390,9 +386,7 @@ def write_idx(path, array):
 def folder(tmp_path, monkeypatch):
     monkeypatch.delenv("CREDO_DATA", raising=False)
     for prefix, num in [("train", 3), ("t10k", 2)]:
-        write_idx(
-            tmp_path / f"mnist/{prefix}-images-idx3-ubyte.gz", np.arange(num * 6).reshape(num, 2, 3) * 15
-        )
+        write_idx(tmp_path / f"mnist/{prefix}-images-idx3-ubyte.gz", np.arange(num * 6).reshape(num, 2, 3) * 15)
         write_idx(tmp_path / f"mnist/{prefix}-labels-idx1-ubyte.gz", np.arange(num) + 7)
     np.savez(tmp_path / "uci.npz", toy_X=np.arange(20.0).reshape(10, 2), toy_y=np.arange(10.0))
     return tmp_path

@@ -108,9 +108,7 @@ class Data:
         inputs, columns = _inputs(x, names)
         targets = _targets(y)
         if len(inputs) != len(targets):
-            raise ValueError(
-                f"x has {len(inputs)} rows and y has {len(targets)}; pass one row of each per observation"
-            )
+            raise ValueError(f"x has {len(inputs)} rows and y has {len(targets)}; pass one row of each per observation")
         own = _labels_of(y) or ()
         # A frozen dataclass forbids assignment, also to its own constructor; its dictionary is open.
         self.__dict__.update(
@@ -296,18 +294,14 @@ def _targets(y: ArrayLike) -> np.ndarray:
     elif targets.dtype.kind == "b":
         targets = targets.astype(np.int32)
     elif max(-int(targets.min()), int(targets.max())) > np.iinfo(np.int32).max:
-        raise ValueError(
-            "y holds integers beyond 32 bits, too large for labels; pass floats for a regression"
-        )
+        raise ValueError("y holds integers beyond 32 bits, too large for labels; pass floats for a regression")
     return targets
 
 
 def _numbers(argument: str, values: ArrayLike) -> np.ndarray:
     """An array of numbers with at least one row, whatever they came in."""
     if np.ma.is_masked(values):
-        raise ValueError(
-            f"{argument} has masked entries; remove those rows, or fill them with .filled(value)"
-        )
+        raise ValueError(f"{argument} has masked entries; remove those rows, or fill them with .filled(value)")
     try:
         array = np.asarray(values)
     except ValueError as error:
@@ -318,9 +312,7 @@ def _numbers(argument: str, values: ArrayLike) -> np.ndarray:
             "cast columns of mixed types with .astype(float)"
         )
     if array.ndim == 0:
-        raise ValueError(
-            f"{argument} is the single number {array}; pass an array with one row per observation"
-        )
+        raise ValueError(f"{argument} is the single number {array}; pass an array with one row per observation")
     if len(array) == 0:
         raise ValueError(f"{argument} has shape {array.shape}, an empty set; pass at least one row")
     return array

@@ -18,7 +18,9 @@ _TARGETS = {
     "iris": "species",
 }
 
-_UCI_SOURCE = "an archive of arrays <name>_X and <name>_y, made with np.savez from the files at https://archive.ics.uci.edu"
+_UCI_SOURCE = (
+    "an archive of arrays <name>_X and <name>_y, made with np.savez from the files at https://archive.ics.uci.edu"
+)
 _MNIST_SOURCE = "gzipped IDX, from https://ossci-datasets.s3.amazonaws.com/mnist/"
 _FASHION_SOURCE = "gzipped IDX, from https://github.com/zalandoresearch/fashion-mnist"
 
@@ -151,9 +153,7 @@ def uci_split(data: Data, split: int) -> tuple[Data, Data]:
     return data.partition(order[:num_train], order[num_train:])
 
 
-def mnist(
-    folder: str | Path | None = None, *, fashion: bool = False, standardise: bool = False
-) -> tuple[Data, Data]:
+def mnist(folder: str | Path | None = None, *, fashion: bool = False, standardise: bool = False) -> tuple[Data, Data]:
     """MNIST or Fashion-MNIST as (train, test): images (N, 28, 28) in [0, 1], labels 0 to 9.
 
     Args:
@@ -210,9 +210,7 @@ def _require_file(folder: str | Path | None, name: str, source: str) -> Path:
 def _require_known(name: str, known: Iterable[str]) -> None:
     options = list(known)
     if name not in options:
-        raise ValueError(
-            f"name is {name!r}, and the data sets are {', '.join(options)}{nearest(name, options)}"
-        )
+        raise ValueError(f"name is {name!r}, and the data sets are {', '.join(options)}{nearest(name, options)}")
 
 
 def _require_size(noise: float = 0.0, **counts: int) -> None:

@@ -1,6 +1,6 @@
 """Posteriors: what a method leaves behind. `Draws` is a set of weighted draws of theta, in chains."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 class Posterior(Protocol):
     """p(theta | D), or what stands for it."""
 
-    model: Model
+    @property
+    def model(self) -> Model:
+        """The model, bound to the shape of the data."""
 
     def sample(self, key: Key, num: int) -> Theta:
         """`num` draws of theta: every leaf gains a leading axis."""
@@ -71,7 +73,7 @@ class Draws:
     weights: np.ndarray | None = None
     infos: dict[str, np.ndarray] | None = None
     trace: dict[str, np.ndarray] | None = None
-    scaling: Scaling = Scaling()
+    scaling: Scaling = field(default_factory=Scaling)
     probes: np.ndarray | None = None
 
     @classmethod
@@ -128,7 +130,7 @@ class Draws:
         """One draw as a named tree in the units of the program (a noise scale is positive, …)."""
         if not (-self.num_draws <= index < self.num_draws and -self.num_chains <= chain < self.num_chains):
             raise ValueError(
-                f"draw {index} of chain {chain} does not exist: there are {self.num_chains} chain(s) of {self.num_draws}"
+                f"there is no draw {index} of chain {chain}, but {self.num_chains} chain(s) of {self.num_draws} draws"
             )
         theta = {name: leaf[chain, index] for name, leaf in self.theta.items()}
         return {name: np.asarray(value) for name, value in self.model.constrain(theta).items()}
@@ -182,5 +184,10 @@ def _as_dict(infos: Any) -> dict[str, np.ndarray]:
 
 def _arviz_names(infos: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """ArviZ knows some figures by other names."""
-    known = {"acceptance": "acceptance_rate", "log_joint": "lp", "num_leapfrogs": "n_steps", "diverged": "diverging"}
+    known = {
+        "acceptance": "acceptance_rate",
+        "log_joint": "lp",
+        "num_leapfrogs": "n_steps",
+        "diverged": "diverging",
+    }
     return {known.get(name, name): value for name, value in infos.items()}

@@ -59,6 +59,11 @@ class Predictive:
     def __len__(self) -> int:
         return len(self.x)
 
+    def __getattr__(self, name: str) -> Any:
+        """Only reached for what a prediction does not have: say what it has instead."""
+        has = ", ".join(sorted(answer for answer in dir(type(self)) if not answer.startswith("_")))
+        raise AttributeError(f"{type(self).__name__} has no {name!r}; it has {has}")
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self):,} rows, {self.num_draws:,} draws)"
 
@@ -202,7 +207,9 @@ class RegressionPredictive(Predictive):
         if np.any(levels <= 0) or np.any(levels >= 1):
             raise ValueError(f"quantile levels must lie between 0 and 1, got {level}")
         max_rows = max(1, BYTES_PER_BLOCK // (8 * self.num_draws * max(levels.size, 1)))
-        function = partial(_quantiles, self.conditional, jnp.asarray(self.weights, jnp.float32), jnp.asarray(levels.ravel()))
+        function = partial(
+            _quantiles, self.conditional, jnp.asarray(self.weights, jnp.float32), jnp.asarray(levels.ravel())
+        )
         blocks = self._blocks(function, max_rows=min(max_rows, MAX_ROWS_PER_BLOCK))
         quantiles = np.moveaxis(np.concatenate(blocks), 1, 0)
         return self._to_units(quantiles).reshape(levels.shape + quantiles.shape[1:])
@@ -254,7 +261,7 @@ class ClassPredictive(Predictive):
     @property
     def entropy(self) -> np.ndarray:
         """H[y] of the marginal: all uncertainty there is."""
-        return -np.sum(np.asarray(xlogy(self.probs, self.probs)), axis=-1)
+        return np.asarray(_class_entropy(self.probs))
 
     @property
     def aleatoric(self) -> np.ndarray:
@@ -320,10 +327,10 @@ class Accumulator(NamedTuple):
 class Moments(NamedTuple):
     """Weighted running moments: of the draws' means, and the average of the draws' own noise."""
 
-    total: Array
-    mean: Array
-    spread: Array
-    noise: Array
+    total: Any
+    mean: Any
+    spread: Any
+    noise: Any
 
 
 def _start_moments(mean: Array, spread: Array, noise: Array) -> Moments:
@@ -362,7 +369,7 @@ def _class_probs(distribution: dist.Distribution) -> Array:
     return probs if distribution.support != dist.constraints.boolean else jnp.stack([1 - probs, probs], axis=-1)
 
 
-def _class_entropy(probs: Array) -> Array:
+def _class_entropy(probs: Any) -> Array:
     return -jnp.sum(xlogy(probs, probs), axis=-1)
 
 
@@ -465,7 +472,8 @@ def _marginal(distribution: dist.Distribution) -> dist.Distribution:
 
 def _has_classes(distribution: dist.Distribution) -> bool:
     return isinstance(
-        distribution, dist.CategoricalLogits | dist.CategoricalProbs | dist.BernoulliLogits | dist.BernoulliProbs
+        distribution,
+        dist.CategoricalLogits | dist.CategoricalProbs | dist.BernoulliLogits | dist.BernoulliProbs,
     )
 
 

@@ -68,7 +68,7 @@ def _split(state: Array, shape: tuple[int, ...]) -> Array:
     return _hash(state, _counter((*shape, 2)), _SPLIT)
 
 
-def _fold_in(state: Array, number: Array) -> Array:
+def _fold_in(state: Array, number: Any) -> Array:
     # Two hashes with different keys, so that both halves of the new key depend on all of the number and the key.
     number = number.astype(jnp.uint32)
     return jnp.stack([_hash(state, number, _FOLD), _hash(state[::-1], number, _FOLD)])

@@ -28,7 +28,7 @@ MANIFEST, ARRAYS = "manifest.json", "arrays.safetensors"
 
 
 def save(posterior: Draws, folder: str | Path) -> None:
-    """Write a posterior into `folder`, in place of a posterior that was there; other folders and files are left alone."""
+    """Write a posterior into `folder`, in place of a posterior that was there; anything else is left alone."""
     target = Path(folder)
     if target.exists() and not _is_ours(target) and (not target.is_dir() or any(target.iterdir())):
         raise ValueError(f"{target} exists and is not a saved posterior; choose a new or empty folder")
@@ -63,8 +63,10 @@ def load(folder: str | Path, *, network: Any = None, model: Model | None = None)
     source = Path(folder)
     manifest = _read_manifest(source)
     arrays = _read_arrays(source, manifest)
-    rows = Rows(**{key: tuple(value) if isinstance(value, list) else value for key, value in manifest["rows"].items()})
-    bound = replace(_rebuild(source, manifest["model"], network, model), rows=rows)
+    rows: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in manifest["rows"].items()
+    }
+    bound = replace(_rebuild(source, manifest["model"], network, model), rows=Rows(**rows))
     theta = _part(arrays, "theta")
     _check_shapes(source, bound, theta)
     return Draws(

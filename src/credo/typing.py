@@ -6,7 +6,8 @@ import jax
 
 Array = jax.Array
 Key = jax.Array
-Theta = dict[str, jax.Array]
+# JAX arrays inside compiled code, NumPy arrays outside it.
+Theta = dict[str, Any]
 Tree = Any
 
 

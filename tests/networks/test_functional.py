@@ -68,9 +68,7 @@ def trained_nnx() -> NnxNet:
 def linen_pair():
     module = LinenNet()
     variables = module.init(jax.random.key(3), X, train=False)
-    _, state = module.apply(
-        variables, 3.0 * X + 1.0, mutable="batch_stats", rngs={"dropout": jax.random.key(1)}
-    )
+    _, state = module.apply(variables, 3.0 * X + 1.0, mutable="batch_stats", rngs={"dropout": jax.random.key(1)})
     return module, {**variables, **state}
 
 
@@ -115,9 +113,7 @@ def test_nnx_agrees_in_evaluation_mode():
 def test_nnx_parameters_are_trainable_floats_once():
     network = functional(NnxNet())
     layers = ("first.bias", "first.kernel", "middle.bias", "middle.kernel", "norm.bias", "norm.scale")
-    assert sorted(network.params) == list(
-        layers
-    )  # tied layer once; no permutation, statistics or random state
+    assert sorted(network.params) == list(layers)  # tied layer once; no permutation, statistics or random state
 
 
 def test_linen_pair_agrees_in_evaluation_mode():
@@ -126,9 +122,7 @@ def test_linen_pair_agrees_in_evaluation_mode():
     expected = module.apply(variables, X, train=False)
     np.testing.assert_allclose(network.apply(network.params, X), expected, rtol=1e-6)
     layers = {"BatchNorm_0": "scale", "Dense_0": "kernel", "Dense_1": "kernel"}
-    assert set(network.params) == {
-        f"{layer}.{name}" for layer, own in layers.items() for name in (own, "bias")
-    }
+    assert set(network.params) == {f"{layer}.{name}" for layer, own in layers.items() for name in (own, "bias")}
 
 
 def test_linen_flags_are_found_by_name():
@@ -315,9 +309,7 @@ def test_fan_in_of_layers_on_one_level():
 
 
 def test_networks_without_shapes_ask_for_x():
-    with pytest.raises(
-        ValueError, match=r"LinenNet does not know the shape of its input.*functional\(net, x\)"
-    ):
+    with pytest.raises(ValueError, match=r"LinenNet does not know the shape of its input.*functional\(net, x\)"):
         functional(LinenNet())
     with pytest.raises(ValueError, match="MLP does not know the shape"):
         functional(MLP([4], 1))

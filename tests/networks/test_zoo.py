@@ -101,9 +101,7 @@ def test_cnn_order_of_operations():
     net = CNN(2, channels=(3,), kernel_size=3, features=(), inputs=(6, 6, 1), activation="sin")
     p, x = functional(net).params, normal(4, 6, 6)
     layout = ("NHWC", "HWIO", "NHWC")
-    z = jax.lax.conv_general_dilated(
-        x[..., None], p["conv.0.kernel"], (1, 1), "VALID", dimension_numbers=layout
-    )
+    z = jax.lax.conv_general_dilated(x[..., None], p["conv.0.kernel"], (1, 1), "VALID", dimension_numbers=layout)
     z = (z + p["conv.0.bias"]).reshape(4, 2, 2, 2, 2, 3).max(axis=(2, 4))  # sin is not monotone: pool first
     expected = jnp.sin(z).reshape(4, -1) @ p["head.kernel"] + p["head.bias"]
     np.testing.assert_allclose(net(x), expected, rtol=1e-4, atol=1e-5)
@@ -112,9 +110,7 @@ def test_cnn_order_of_operations():
 def test_cnn_takes_images_without_a_channel_axis():
     x = normal(3, 14, 14)
     network = functional(CNN(10, channels=(4,), features=(8,)), x)
-    np.testing.assert_array_equal(
-        network.apply(network.params, x), network.apply(network.params, x[..., None])
-    )
+    np.testing.assert_array_equal(network.apply(network.params, x), network.apply(network.params, x[..., None]))
     assert network.config["inputs"] == [14, 14, 1]
 
 

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    import numpy as np
     from rich.console import Console
 
     from credo.data import Data
+    from credo.inference.nuts import NUTS
     from credo.posterior import Posterior
+    from credo.predictive import Predictive
 
 
 def demo(
@@ -42,8 +43,10 @@ def _regression(console: "Console", out: Path, seed: int, quick: bool) -> "tuple
     x = np.linspace(data.x.min() - 1, data.x.max() + 1, 300)
     ax = credo.plot.bands(posterior.predict(x), x, data=data)
     ax.set_title("Between and beyond the data the network says: I do not know")
-    _save(ax, out / "regression.png")
-    _save(credo.plot.traces(_middle(posterior), label="f(0)"), out / "chains.png")
+    credo.plot.save(ax, out / "regression.png")
+    # In the middle of the hole the functions differ most: there the chains must agree about how much.
+    middle = posterior.predict(np.zeros((1, 1))).functions.reshape(_sampler(quick).num_chains, -1)
+    credo.plot.save(credo.plot.traces(middle, label="f(0)"), out / "chains.png")
     return posterior, data
 
 
@@ -62,23 +65,18 @@ def _classification(console: "Console", out: Path, seed: int, quick: bool) -> "t
     predictive = posterior.predict(np.column_stack([axis.ravel() for axis in grid]), num_draws=500)
     ax = credo.plot.class_map(predictive, (grid[0], grid[1]), show="epistemic", data=data)
     ax.set_title("Epistemic uncertainty grows away from the data")
-    _save(ax, out / "classification.png")
+    credo.plot.save(ax, out / "classification.png")
     return posterior, data
 
 
-def _sampler(quick: bool) -> object:
+def _sampler(quick: bool) -> "NUTS":
     import credo
 
-    return credo.NUTS(num_samples=20, num_warmup=30, num_chains=2, max_depth=5) if quick else credo.NUTS(
-        num_samples=500, num_warmup=500, max_depth=8
+    return (
+        credo.NUTS(num_samples=20, num_warmup=30, num_chains=2, max_depth=5)
+        if quick
+        else credo.NUTS(num_samples=500, num_warmup=500, max_depth=8)
     )
-
-
-def _middle(posterior: "Posterior") -> "np.ndarray":
-    """The function at zero, in the middle of the hole, chain by chain."""
-    import numpy as np
-
-    return posterior.predict(np.zeros((1, 1))).functions.reshape(posterior.num_chains, -1)  # type: ignore[attr-defined]
 
 
 def _table(console: "Console", regression: "tuple[Posterior, Data]", classification: "tuple[Posterior, Data]") -> None:
@@ -90,7 +88,11 @@ def _table(console: "Console", regression: "tuple[Posterior, Data]", classificat
     for column in ("problem", "where", "accuracy", "epistemic", "aleatoric"):
         table.add_column(column, justify="left" if column in ("problem", "where") else "right")
     posterior, data = regression
-    for where, x in (("at the data", data.x), ("in the hole", np.zeros((1, 1))), ("far away", np.full((1, 1), 6.0))):
+    for where, x in (
+        ("at the data", data.x),
+        ("in the hole", np.zeros((1, 1))),
+        ("far away", np.full((1, 1), 6.0)),
+    ):
         prediction = posterior.predict(x)
         error = f"RMSE {np.sqrt(np.mean((prediction.mean - data.y) ** 2)):.3f}" if len(x) == data.size else ""
         table.add_row("regression", where, error, *_sds(prediction))
@@ -103,14 +105,7 @@ def _table(console: "Console", regression: "tuple[Posterior, Data]", classificat
     console.print(table)
 
 
-def _sds(prediction: object) -> tuple[str, ...]:
+def _sds(prediction: "Predictive") -> tuple[str, ...]:
     import numpy as np
 
     return tuple(f"sd {np.sqrt(np.mean(getattr(prediction, part))):.3f}" for part in ("epistemic", "aleatoric"))
-
-
-def _save(ax: object, path: Path) -> None:
-    from matplotlib import pyplot
-
-    ax.figure.savefig(path, dpi=130)  # type: ignore[attr-defined]
-    pyplot.close(ax.figure)  # type: ignore[attr-defined]

@@ -60,7 +60,7 @@ class Diagnostics:
         if self.num_chains * self.num_draws == 1:
             return "A point estimate: one draw, no epistemic uncertainty, nothing to converge."
         if not self.advice:
-            return "The chains agree in function space and have drawn enough: predictions can be trusted to be the model's."
+            return "The chains agree about the functions and have drawn enough: the predictions are the model's own."
         return "Do not trust the uncertainties yet: " + "; ".join(self.advice) + "."
 
     def __str__(self) -> str:
@@ -93,7 +93,7 @@ def diagnose(posterior: "Draws") -> Diagnostics:
     functions = None if predictions is None else convergence(predictions)
     weights = convergence(_some_weights(posterior)) if enough else None
     energy = infos.get("energy")
-    figures = {
+    figures: dict[str, Any] = {
         "acceptance": float(np.mean(infos["acceptance"])) if "acceptance" in infos else None,
         "num_divergences": divergences,
         "ebfmi": float(np.min(ebfmi(energy))) if energy is not None and enough else None,
@@ -136,9 +136,7 @@ def _some_weights(posterior: "Draws") -> np.ndarray:
     return weights[..., np.sort(chosen)]
 
 
-def _advice(
-    posterior: "Draws", functions: Convergence | None, frozen: list[int], figures: dict[str, Any]
-) -> list[str]:
+def _advice(posterior: "Draws", functions: Convergence | None, frozen: list[int], figures: dict[str, Any]) -> list[str]:
     """What is wrong and what to do about it, the worst first. `frozen`: the chains that never moved."""
     if posterior.num_chains * posterior.num_draws == 1:
         return []

@@ -65,9 +65,7 @@ class Adaptation:
         mass = jax.lax.cond(closes, lambda: close_window(mass), lambda: mass)
         step_state = jax.lax.cond(closes, lambda: restart(settle(step_state)), lambda: step_state)
         # The last step takes the average over the final window: it is what sampling uses.
-        log_step_size = jnp.where(
-            step == self.num_warmup - 1, step_state.log_step_size_avg, step_state.log_step_size
-        )
+        log_step_size = jnp.where(step == self.num_warmup - 1, step_state.log_step_size_avg, step_state.log_step_size)
         return Tuning(jnp.exp(log_step_size), mass.inverse_mass_matrix, step_state, mass)
 
     def _stage(self, step: Array) -> tuple[Array, Array]:

@@ -204,7 +204,13 @@ def available_cores() -> int:
 # Run once, so the compiler need not try hard.
 @partial(jax.jit, static_argnums=(0, 1), compiler_options={"xla_backend_optimization_level": 0})
 def _begin(
-    method: Method, model: Model, key: Key, index: Array, theta: Theta | None, data: Batch, held_out: Batch | None
+    method: Method,
+    model: Model,
+    key: Key,
+    index: Array,
+    theta: Theta | None,
+    data: Batch,
+    held_out: Batch | None,
 ) -> tuple[Key, Tree]:
     """The key and the first state of chain number `index`."""
     start_key, init_key, step_key = jax.random.split(jax.random.fold_in(key, index), 3)
@@ -309,5 +315,7 @@ def _failure(method: Method, model: Model, step: int, result: Run) -> NonFiniteE
     posterior = method.posterior(model, result) if result.infos is not None else None
     kept = "error.posterior holds the last good state. " if posterior is not None else ""
     return NonFiniteError(
-        f"{type(method).__name__} went non-finite at step {step}. {kept}To mend it: {method.advice}.", step, posterior
+        f"{type(method).__name__} went non-finite at step {step}. {kept}To mend it: {method.advice}.",
+        step,
+        posterior,
     )

@@ -63,17 +63,15 @@ def fit(
     method = as_method(method)
     if not isinstance(model, Model):
         raise ValueError(
-            f"model must be a credo.Model, got {type(model).__name__}; wrap a network with credo.models.regression(net) "
-            "or credo.models.classification(net)"
+            f"model must be a credo.Model, got {type(model).__name__}; wrap a network with "
+            "credo.models.regression(net) or credo.models.classification(net)"
         )
     train, held_out = _split(as_data(data), validation, method)
     bound = model.bind(train)
     _refuse_if_too_large(method, bound)
     try:
         starts = _starts(method, bound, train.batch(), seed, progress)
-        run = engine.run(
-            method, bound, train.batch(), seed=seed, starts=starts, held_out=held_out, progress=progress
-        )
+        run = engine.run(method, bound, train.batch(), seed=seed, starts=starts, held_out=held_out, progress=progress)
     except engine.NonFiniteError as error:
         if error.posterior is not None:
             error.posterior = _placed(error.posterior, train)

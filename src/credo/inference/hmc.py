@@ -1,7 +1,7 @@
 """Hamiltonian Monte Carlo with trajectories of jittered length, and what it shares with the No-U-Turn sampler.
 
-Paper, "Markov Chain Monte Carlo", the Hamiltonian Monte Carlo algorithm (Neal, 2011). A fixed length can resonate with a
-period of the posterior and return to where it started at every step, at any acceptance rate; the jitter prevents it.
+Paper, "Markov Chain Monte Carlo", the Hamiltonian Monte Carlo algorithm (Neal, 2011). A fixed length can resonate with
+a period of the posterior and return to where it started at every step, at any acceptance rate; the jitter prevents it.
 """
 
 from dataclasses import dataclass
@@ -71,9 +71,7 @@ class Hamiltonian(Method):
     def plan(self) -> Plan:
         return Plan(self.num_samples, self.num_warmup, self.thin, self.num_chains)
 
-    def init(
-        self, key: Key, model: Model, theta: Theta, data: Batch, held_out: Batch | None
-    ) -> HamiltonianState:
+    def init(self, key: Key, model: Model, theta: Theta, data: Batch, held_out: Batch | None) -> HamiltonianState:
         flat, unravel = ravel_pytree(theta)
         point = trajectory.point_at(lambda position: model.log_joint(unravel(position), data), flat)
         return HamiltonianState(jnp.array(0), point, self.adaptation.init(flat.size, FIRST_STEP_SIZE))
@@ -130,8 +128,8 @@ class HMC(Hamiltonian):
         target_acceptance: what the step size is tuned for.
         mass: "diagonal" or "dense".
         start: "prior" (over-dispersed draws), "network", or a method to run first, such as `credo.MAP()`.
-        path_length: mean length of a trajectory, in standard deviations once the mass is tuned. A quarter of a period, π/2,
-            makes the draws of a normal posterior independent (Izmailov et al., 2021, take it too).
+        path_length: mean length of a trajectory, in standard deviations once the mass is tuned. A quarter of a period,
+            π/2, makes the draws of a normal posterior independent (Izmailov et al., 2021, take it too).
         max_leapfrogs: no trajectory is longer.
 
     >>> HMC(num_samples=500, mass="dense").plan().num_steps
@@ -155,9 +153,7 @@ class HMC(Hamiltonian):
         # The length does not depend on the state, so the transition stays reversible.
         length = self.path_length * jax.random.uniform(length_key, minval=0.5, maxval=1.5)
         num_leapfrogs = jnp.clip(jnp.ceil(length / tuning.step_size), 1, self.max_leapfrogs).astype(jnp.int32)
-        return trajectory.hmc(
-            move_key, state.point, log_density, tuning.step_size, tuning.inverse_mass, num_leapfrogs
-        )
+        return trajectory.hmc(move_key, state.point, log_density, tuning.step_size, tuning.inverse_mass, num_leapfrogs)
 
 
 def _unravel(model: Model, position: Array) -> Theta:

@@ -82,9 +82,7 @@ class MetropolisHastings(Method):
     def plan(self) -> Plan:
         return Plan(self.num_samples, self.num_warmup, self.thin, self.num_chains)
 
-    def init(
-        self, key: Key, model: Model, theta: Theta, data: Batch, held_out: Batch | None
-    ) -> MetropolisState:
+    def init(self, key: Key, model: Model, theta: Theta, data: Batch, held_out: Batch | None) -> MetropolisState:
         return MetropolisState(jnp.array(0), theta, model.log_joint(theta, data), jnp.array(self.initial_log_scale))
 
     def step(
@@ -98,7 +96,9 @@ class MetropolisHastings(Method):
         accepted = jnp.log(jax.random.uniform(accept_key)) < log_ratio
         probability = jnp.where(jnp.isnan(log_ratio), 0.0, jnp.exp(jnp.minimum(log_ratio, 0.0)))
         theta, log_joint = jax.tree.map(
-            lambda new, old: jnp.where(accepted, new, old), (proposed, log_joint), (state.theta, state.log_joint)
+            lambda new, old: jnp.where(accepted, new, old),
+            (proposed, log_joint),
+            (state.theta, state.log_joint),
         )
         moved = MetropolisState(state.step + 1, theta, log_joint, self.tuned(state, probability))
         return moved, MetropolisInfo(log_joint, probability, accepted, jnp.exp(state.log_scale))
@@ -166,9 +166,7 @@ class Metropolis(MetropolisHastings):
         if not 0 < self.target_acceptance < 1:
             raise ValueError(f"target_acceptance must lie between 0 and 1, got {self.target_acceptance}")
 
-    def init(
-        self, key: Key, model: Model, theta: Theta, data: Batch, held_out: Batch | None
-    ) -> MetropolisState:
+    def init(self, key: Key, model: Model, theta: Theta, data: Batch, held_out: Batch | None) -> MetropolisState:
         state = super().init(key, model, theta, data, held_out)
         # 2.4/√D: Gelman, Roberts & Gilks (1996).
         scale = self.scale or 2.4 / model.num_parameters**0.5

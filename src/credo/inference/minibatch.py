@@ -55,4 +55,3 @@ def permute(key: Key, positions: Array, num: int) -> Array:
     permuted = feistel(positions.astype(jnp.uint32))
     permuted = jax.lax.while_loop(lambda values: jnp.any(values >= num), walk, permuted)
     return permuted.astype(jnp.int32)
-

@@ -39,6 +39,4 @@ class NUTS(Hamiltonian):
         self, key: Key, state: HamiltonianState, log_density: trajectory.LogDensity
     ) -> tuple[trajectory.Point, trajectory.Transition]:
         tuning = state.tuning
-        return trajectory.nuts(
-            key, state.point, log_density, tuning.step_size, tuning.inverse_mass, self.max_depth
-        )
+        return trajectory.nuts(key, state.point, log_density, tuning.step_size, tuning.inverse_mass, self.max_depth)

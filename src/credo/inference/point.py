@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from credo.inference.engine import Run
     from credo.posterior import Draws
 
-Optimizer = str | optax.GradientTransformation
 Schedule = float | Callable[[Any], Any]
 
 
@@ -73,7 +72,7 @@ class MAP(Method):
     """
 
     num_steps: int = 2000
-    optimizer: Optimizer = "adam"
+    optimizer: str | optax.GradientTransformation = "adam"
     learning_rate: Schedule = 1e-2
     batch_size: int | None = None
     start: str | Method = "network"
@@ -133,17 +132,18 @@ class MAP(Method):
         )
         theta = optax.apply_updates(state.theta, updates)
         moved = state._replace(step=state.step + 1, theta=theta, optimizer=optimizer)
-        if state.best is not None:
+        if state.held_out is not None:
             # Past the last check nothing moves: the result must not depend on where the engine's chunk ended.
-            moved = jax.lax.cond(self.finished(state), lambda: state, lambda: self._checked(model, moved))
+            held_out = state.held_out
+            moved = jax.lax.cond(self.finished(state), lambda: state, lambda: self._checked(model, moved, held_out))
         score = jnp.array(jnp.nan) if moved.best is None else moved.best.score
         return moved, PointInfo(log_prior + log_likelihood, log_prior, log_likelihood, score)
 
-    def _checked(self, model: Model, state: PointState) -> PointState:
+    def _checked(self, model: Model, state: PointState, held_out: Batch) -> PointState:
         """Every `check_every` steps, compare theta with the best one on the held-out data."""
 
         def check(best: Best) -> Best:
-            score = model.log_likelihood(state.theta, state.held_out) / state.held_out.x.shape[0]
+            score = model.log_likelihood(state.theta, held_out) / held_out.x.shape[0]
             newer = Best(state.theta, score, jnp.array(0))
             older = best._replace(checks_since=best.checks_since + 1)
             return jax.tree.map(lambda new, old: jnp.where(score > best.score, new, old), newer, older)

@@ -53,7 +53,9 @@ class Progress:
             return
         done = sum(chain.step for chain in chains)
         warming_up = any(chain.step < self.plan.num_warmup for chain in chains)
-        newest = [chain.warmup_infos[-1:] if chain.step <= self.plan.num_warmup else chain.infos[-1:] for chain in chains]
+        newest = [
+            chain.warmup_infos[-1:] if chain.step <= self.plan.num_warmup else chain.infos[-1:] for chain in chains
+        ]
         figures = [self.method.figure(infos[0]) for infos in newest if infos]
         speed = done / max(time.perf_counter() - self.began, 1e-9)
         self.bar.update(

@@ -1,21 +1,21 @@
 """Hamiltonian trajectories: the leapfrog, Hamiltonian Monte Carlo, and the multinomial No-U-Turn sampler.
 
-Paper, "Markov Chain Monte Carlo". With M⁻¹ = L Lᵀ the inverse mass, momenta are kept as r = Lᵀp ~ N(0, I): then the kinetic
-energy is |r|²/2 and no product needs the mass. A diagonal L is folded into the step, ε L per coordinate; with a dense one
-the trajectory is followed in coordinates z, q = q₀ + L z, where the step is ε again.
+Paper, "Markov Chain Monte Carlo". With M⁻¹ = L Lᵀ the inverse mass, momenta are kept as r = Lᵀp ~ N(0, I): then the
+kinetic energy is |r|²/2 and no product needs the mass. A diagonal L is folded into the step, ε L per coordinate; with a
+dense one the trajectory is followed in coordinates z, q = q₀ + L z, where the step is ε again.
 
 A gradient of a small network takes microseconds, and every small kernel beside it counts. So leapfrogs run in blocks:
-the innermost loop holds a gradient, two fused updates, and one write; energies, choices and U-turn tests are made once per
-block, as small matrix products. A subtree that turns inside a block is noticed at the block's end, a few leapfrogs
+the innermost loop holds a gradient, two fused updates, and one write; energies, choices and U-turn tests are made once
+per block, as small matrix products. A subtree that turns inside a block is noticed at the block's end, a few leapfrogs
 late, and rejected as it would have been.
 
-Hoffman & Gelman (2014), The No-U-Turn Sampler; Betancourt (2017), A Conceptual Introduction to Hamiltonian Monte
-Carlo; Phan, Pradhan & Jankowiak (2019), Composable Effects for Flexible and Accelerated Probabilistic Programming in NumPyro
+Hoffman & Gelman (2014), The No-U-Turn Sampler; Betancourt (2017), A Conceptual Introduction to Hamiltonian Monte Carlo;
+Phan, Pradhan & Jankowiak (2019), Composable Effects for Flexible and Accelerated Probabilistic Programming in NumPyro
 (the iterative tree).
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -25,6 +25,7 @@ from jax import lax
 from credo.typing import Array, Key
 
 LogDensity = Callable[[Array], Array]
+T = TypeVar("T")
 
 # An error in energy beyond this is a divergence: Stan's threshold.
 DIVERGENCE = 1000.0
@@ -131,7 +132,7 @@ class Frame:
         return (leaf.position - self.start.position) / self.step + 0.25 * self.step * leaf.gradient
 
     def turns(self, back: Leaf, front: Leaf) -> Array:
-        """Whether a trajectory turns. Both ends point outwards, so the momentum at the back counts with its sign changed."""
+        """Whether a trajectory turns. Both ends point outwards, so the back's momentum counts with its sign changed."""
         across = self.path(front) - self.path(back)
         return (jnp.vdot(-back.momentum, across) <= 0) | (jnp.vdot(front.momentum, across) <= 0)
 
@@ -142,7 +143,12 @@ def point_at(log_density: LogDensity, position: Array) -> Point:
 
 
 def hmc(
-    key: Key, point: Point, log_density: LogDensity, step_size: Array, inverse_mass: Array, num_leapfrogs: Array
+    key: Key,
+    point: Point,
+    log_density: LogDensity,
+    step_size: Array,
+    inverse_mass: Array,
+    num_leapfrogs: Array,
 ) -> tuple[Point, Transition]:
     """One transition of Hamiltonian Monte Carlo: follow a trajectory, accept its end with min(1, exp(−ΔH))."""
     momentum_key, accept_key = jax.random.split(key)
@@ -151,7 +157,10 @@ def hmc(
     end, end_density = lax.fori_loop(
         0, num_leapfrogs, lambda _, carry: frame.leapfrog(carry[0]), (start, point.log_density)
     )
-    start_energy, end_energy = energy_of(point.log_density, start.momentum), energy_of(end_density, end.momentum)
+    start_energy, end_energy = (
+        energy_of(point.log_density, start.momentum),
+        energy_of(end_density, end.momentum),
+    )
     error = _or_infinite(end_energy - start_energy)
     acceptance = jnp.exp(-jnp.maximum(error, 0.0))
     accepted = jax.random.uniform(accept_key) < acceptance
@@ -224,9 +233,7 @@ def nuts(
     return frame.back(tree.chosen), Transition(acceptance, tree.num_leapfrogs, tree.diverged, energy)
 
 
-def grow(
-    key: Key, frame: Frame, start: Leaf, num_leaves: Array, energy: Array, max_depth: int
-) -> Subtree:
+def grow(key: Key, frame: Frame, start: Leaf, num_leaves: Array, energy: Array, max_depth: int) -> Subtree:
     """A subtree of `num_leaves` leaves (a power of two) that goes on from `start`, block by block."""
     in_block = jnp.minimum(num_leaves, BLOCK)
     leaf_numbers = jnp.arange(BLOCK)
@@ -300,5 +307,5 @@ def _or_infinite(error: Array) -> Array:
     return jnp.where(jnp.isnan(error), jnp.inf, error)
 
 
-def _where(condition: Array, yes: NamedTuple, no: NamedTuple) -> NamedTuple:
+def _where(condition: Array, yes: T, no: T) -> T:
     return jax.tree.map(lambda a, b: jnp.where(condition, a, b), yes, no)

@@ -59,7 +59,9 @@ def graph_of(program: Program, x: Array, y: Array | None) -> Graph:
         Node(name, "observed" if name in observed else "latent", kind) for name, kind in distributions.items()
     ]
     edges = [
-        (parent, child) for child, parents in relations["sample_sample"].items() for parent in parents
+        (parent, child)
+        for child, parents in relations["sample_sample"].items()
+        for parent in parents
         if parent != child
     ]
     plates = {plate: tuple(members) for plate, members in relations["plate_sample"].items()}

@@ -5,7 +5,7 @@ Paper, "A good default prior": p(theta) = N(0, σ²I), the ℓ2 penalty of a poi
 """
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple, Protocol
@@ -213,7 +213,12 @@ def from_config(config: Mapping[str, Any]) -> Prior:
     if name == "by_path":
         patterns = {pattern: from_config(prior) for pattern, prior in arguments["patterns"].items()}
         return by_path(patterns, from_config(arguments["default"]))
-    makers = {"normal": normal, "fan_in": fan_in, "laplace": laplace, "scale_mixture": scale_mixture}
+    makers: dict[str, Callable[..., Prior]] = {
+        "normal": normal,
+        "fan_in": fan_in,
+        "laplace": laplace,
+        "scale_mixture": scale_mixture,
+    }
     if name not in makers:
         raise ValueError(f"unknown prior {name!r}{nearest(name, makers)}")
     return makers[name](**arguments)

@@ -62,8 +62,9 @@ class Description:
         rows = [(site.name, str(site.shape), f"{site.size:,}", site.prior) for site in self.sites]
         rows.append(("total", "", f"{self.num_parameters:,}", ""))
         widths = [max(len(row[column]) for row in [header, *rows]) for column in range(4)]
-        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in
-                 [header, *rows]]
+        lines = [
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in [header, *rows]
+        ]
         return "\n".join(line.rstrip() for line in lines)
 
 
@@ -176,8 +177,9 @@ class Model:
         example = self._bound.example()
         zeros = {name: jnp.zeros(leaf.shape) for name, leaf in self.template.items()}
         trace = self._trace(zeros, example.x, example.y)[0]
-        return Description(tuple(Site(name, leaf.shape, _in_words(trace[name]["fn"])) for name, leaf in
-                                 self.template.items()))
+        return Description(
+            tuple(Site(name, leaf.shape, _in_words(trace[name]["fn"])) for name, leaf in self.template.items())
+        )
 
     def sample_prior(self, key: Key, num: int) -> Theta:
         """`num` draws of theta from the prior: every leaf gains a leading axis."""

@@ -5,7 +5,18 @@ from itertools import pairwise
 
 from flax import nnx
 
-from credo.networks.zoo import (ACTIVATIONS, NO_KEYS, ZooNetwork, dense_layers, image_shape, initial_values, lookup, positive, positives, register,)
+from credo.networks.zoo import (
+    ACTIVATIONS,
+    NO_KEYS,
+    ZooNetwork,
+    dense_layers,
+    image_shape,
+    initial_values,
+    lookup,
+    positive,
+    positives,
+    register,
+)
 from credo.typing import Array
 
 _POOL = 2
@@ -62,9 +73,7 @@ class CNN(ZooNetwork):
         window = (self.kernel_size, self.kernel_size)
         depths = (self.inputs[-1], *self.channels)
         sizes = (self._num_flat(), *self.features)
-        self.conv = nnx.List(
-            [nnx.Conv(*pair, window, padding="VALID", **options) for pair in pairwise(depths)]
-        )
+        self.conv = nnx.List([nnx.Conv(*pair, window, padding="VALID", **options) for pair in pairwise(depths)])
         self.hidden = dense_layers(sizes, **options)
         self.head = nnx.Linear(sizes[-1], self.out, **options)
 

@@ -198,9 +198,7 @@ def _network(
     # A copy: the caller may go on writing into a NumPy array, or donate the buffers of a module in training.
     params = {name: np.array(leaf) for name, leaf in named if _is_inexact(leaf)}
     if not params:
-        raise ValueError(
-            f"{_name(net)} has no trainable parameters: none of its arrays is of a floating type."
-        )
+        raise ValueError(f"{_name(net)} has no trainable parameters: none of its arrays is of a floating type.")
     if len(params) < sum(_is_inexact(leaf) for _, leaf in named):
         raise ValueError(f"Two parameters of {_name(net)} have the same path: take the dots out of its keys.")
 

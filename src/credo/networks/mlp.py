@@ -5,7 +5,17 @@ from collections.abc import Sequence
 
 from flax import nnx
 
-from credo.networks.zoo import (ACTIVATIONS, NO_KEYS, ZooNetwork, dense_layers, initial_values, lookup, positive, positives, register,)
+from credo.networks.zoo import (
+    ACTIVATIONS,
+    NO_KEYS,
+    ZooNetwork,
+    dense_layers,
+    initial_values,
+    lookup,
+    positive,
+    positives,
+    register,
+)
 from credo.typing import Array
 
 

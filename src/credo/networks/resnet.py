@@ -9,7 +9,16 @@ import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 
-from credo.networks.zoo import (ACTIVATIONS, NO_KEYS, ZooNetwork, image_shape, initial_values, lookup, positive, register,)
+from credo.networks.zoo import (
+    ACTIVATIONS,
+    NO_KEYS,
+    ZooNetwork,
+    image_shape,
+    initial_values,
+    lookup,
+    positive,
+    register,
+)
 from credo.typing import Array
 
 _NUM_STAGES = 3
@@ -163,9 +172,7 @@ class ResNet(ZooNetwork):
         self.stem = _conv(self.inputs[-1], self.width, 3, 1, **options)
         self.stem_norm = norm(self.width)
         self.stem_activation = make_activation(self.width)
-        self.blocks = nnx.List(
-            [_Block(*shape, norm, make_activation, **options) for shape in self._block_shapes()]
-        )
+        self.blocks = nnx.List([_Block(*shape, norm, make_activation, **options) for shape in self._block_shapes()])
         options["kernel_init"] = initial_values(stream)
         self.head = nnx.Linear(self.width * 2 ** (_NUM_STAGES - 1), self.out, **options)
 

@@ -80,9 +80,7 @@ class ZooNetwork(nnx.Module):
                 "or split it with functional(net, x), which builds it."
             )
         if (got := self.inputs_of(_row_shape(x.shape))) != self.inputs:
-            raise ValueError(
-                f"{name} was built for inputs={self.inputs}, but x of shape {x.shape} has inputs={got}."
-            )
+            raise ValueError(f"{name} was built for inputs={self.inputs}, but x of shape {x.shape} has inputs={got}.")
 
 
 def register(cls: type[T]) -> type[T]:
@@ -117,9 +115,7 @@ def lookup(kind: str, name: Any, table: Mapping[str, T]) -> T:
     raise ValueError(f"{kind}={name!r} is not one of {', '.join(sorted(table))}{nearest(name, table)}")
 
 
-def initial_values(
-    seed: int | np.random.Generator, *, gain: float = 1.0
-) -> Callable[[Key, Sequence[int], Any], Array]:
+def initial_values(seed: int | np.random.Generator, *, gain: float = 1.0) -> Callable[[Key, Sequence[int], Any], Array]:
     """Normal initial values of variance gain / fan-in: gain 1 is LeCun's rule, 2 is He's for rectifiers.
 
     Drawn by NumPy, because JAX compiles its generator for every new shape: measured, 19 s against 0.5 s for

@@ -5,11 +5,11 @@ from matplotlib.axes import Axes
 
 from credo.data import Data
 from credo.plot import style
-from credo.predictive import ClassPredictive, RegressionPredictive
+from credo.predictive import Predictive
 
 
 def bands(
-    predictive: RegressionPredictive,
+    predictive: Predictive,
     x: np.ndarray,
     *,
     data: Data | None = None,
@@ -24,13 +24,23 @@ def bands(
     """
     x = np.asarray(x).reshape(len(predictive), -1)
     if x.shape[1] != 1 or predictive.mean.ndim != 1:
-        raise ValueError(f"bands need one input and one output, got inputs {x.shape} and outputs {predictive.mean.shape}")
+        raise ValueError(
+            f"bands need one input and one output, got inputs {x.shape} and outputs {predictive.mean.shape}"
+        )
     ax = style.axes(ax)
     order = np.argsort(x[:, 0])
     x, mean = x[order, 0], predictive.mean[order]
     epistemic, total = 2 * np.sqrt(predictive.epistemic[order]), 2 * predictive.std[order]
     ax.fill_between(x, mean - total, mean + total, color=style.ALEATORIC, alpha=0.6, lw=0, label="with noise, ±2 sd")
-    ax.fill_between(x, mean - epistemic, mean + epistemic, color=style.EPISTEMIC, alpha=0.6, lw=0, label="epistemic, ±2 sd")
+    ax.fill_between(
+        x,
+        mean - epistemic,
+        mean + epistemic,
+        color=style.EPISTEMIC,
+        alpha=0.6,
+        lw=0,
+        label="epistemic, ±2 sd",
+    )
     ax.plot(x, mean, color=style.INK, lw=1.4, label="mean")
     if data is not None:
         ax.plot(data.x.ravel(), data.y, "o", color=style.DATA, ms=3.2, mew=0, label="data")
@@ -41,7 +51,7 @@ def bands(
 
 
 def class_map(
-    predictive: ClassPredictive,
+    predictive: Predictive,
     grid: tuple[np.ndarray, np.ndarray],
     *,
     show: str = "epistemic",
@@ -69,7 +79,15 @@ def class_map(
     if data is not None:
         for label, marker in zip(np.unique(data.y), "o^sDvP*X", strict=False):
             rows = data.y == label
-            ax.plot(*data.x[rows].T, marker, ms=4, mec="white", mew=0.5, color=f"C{int(label) + 1}", label=f"class {label}")
+            ax.plot(
+                *data.x[rows].T,
+                marker,
+                ms=4,
+                mec="white",
+                mew=0.5,
+                color=f"C{int(label) + 1}",
+                label=f"class {label}",
+            )
         ax.legend(frameon=True, fontsize=8)
     ax.set_xlabel(_input_label(data, 0))
     ax.set_ylabel(_input_label(data, 1))

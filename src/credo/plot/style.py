@@ -1,5 +1,6 @@
 """One house style: few colours that stay apart in greyscale, no frame above and to the right."""
 
+from pathlib import Path
 from typing import Any
 
 from matplotlib import pyplot
@@ -16,3 +17,12 @@ def axes(ax: Axes | None, **size: Any) -> Axes:
     ax.grid(alpha=0.25, linewidth=0.6)
     ax.set_axisbelow(True)
     return ax
+
+
+def save(ax: Axes, path: str | Path) -> None:
+    """Write the figure that holds the axes to a file, and let go of it."""
+    figure = ax.get_figure(root=True)
+    if figure is None:
+        raise ValueError("these axes belong to no figure")
+    figure.savefig(path, dpi=130)
+    pyplot.close(figure)

@@ -1,0 +1,170 @@
+"""The log densities of a program by hand, the N/n scaling, and the contract that a program must keep."""
+
+import doctest
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import pytest
+from numpyro import handlers
+from scipy import stats
+from scipy.special import expit
+
+from credo import random
+from credo.models import Model, program
+from credo.typing import Batch
+
+RNG = np.random.default_rng(0)
+X, Y = RNG.normal(size=(12, 2)).astype(np.float32), RNG.normal(size=12).astype(np.float32)
+FULL = Batch(jnp.asarray(X), jnp.asarray(Y), 12)
+THETA = {"w": jnp.array([0.5, -1.0]), "noise": jnp.array(0.3), "share": jnp.array(-0.4)}
+
+
+def tempered(x, y=None):
+    """A positive site, a bounded one, factors on both sides of the plate, and a weighted prior."""
+    with handlers.scale(scale=0.5):
+        w = numpyro.sample("w", dist.Normal(0.0, 2.0).expand([2]).to_event(1))
+    noise = numpyro.sample("noise", dist.Gamma(3.0, 2.0))
+    share = numpyro.sample("share", dist.Uniform(0.0, 1.0))
+    numpyro.factor("outside", -0.7 * w[0])
+    numpyro.deterministic("slope", w[0])
+    with numpyro.plate("data", x.shape[0]):
+        numpyro.factor("inside", -0.1 * x[:, 0])
+        numpyro.sample("y", dist.Normal(share * (x @ w), noise), obs=y)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return Model(tempered).bind((X, Y))
+
+
+def by_hand():
+    w, noise, share = np.array([0.5, -1.0]), np.exp(0.3), expit(-0.4)
+    prior = 0.5 * stats.norm.logpdf(w, scale=2.0).sum() + stats.gamma.logpdf(noise, 3.0, scale=0.5) - 0.7 * w[0]
+    jacobian = 0.3 + np.log(share * (1 - share))
+    rows = stats.norm.logpdf(Y, share * (X @ w), noise) - 0.1 * X[:, 0]
+    return prior + jacobian, rows
+
+
+def test_densities_are_those_computed_by_hand(model):
+    prior, rows = by_hand()
+    np.testing.assert_allclose(model.log_prior(THETA), prior, rtol=1e-5)
+    np.testing.assert_allclose(model.log_likelihood(THETA, FULL), rows.sum(), rtol=1e-5)
+    np.testing.assert_allclose(model.log_joint(THETA, FULL), prior + rows.sum(), rtol=1e-5)
+
+
+def test_minibatch_log_joint_is_unbiased_and_its_prior_counts_once(model):
+    prior, rows = by_hand()
+    batches = [Batch(FULL.x[i : i + 4], FULL.y[i : i + 4], 12) for i in (0, 4, 8)]
+    parts = np.array([model.log_parts(THETA, batch) for batch in batches])
+    np.testing.assert_allclose(parts[:, 0], prior, rtol=1e-5)
+    np.testing.assert_allclose(parts[:, 1], 3 * rows.reshape(3, 4).sum(1), rtol=1e-5)
+    joint = np.mean([model.log_joint(THETA, batch) for batch in batches])
+    np.testing.assert_allclose(joint, model.log_joint(THETA, FULL), rtol=1e-5)
+    unscaled = np.mean([model.log_prior(THETA) + model.log_likelihood(THETA, batch) for batch in batches])
+    assert abs(unscaled - model.log_joint(THETA, FULL)) > 1
+
+
+def test_constrain_gives_values_in_the_units_of_the_program(model):
+    values = model.constrain(THETA)
+    np.testing.assert_allclose(values["noise"], np.exp(0.3), rtol=1e-6)
+    np.testing.assert_allclose(values["share"], expit(-0.4), rtol=1e-6)
+    np.testing.assert_array_equal(values["w"], THETA["w"])
+
+
+def test_template_and_description(model):
+    assert {name: leaf.shape for name, leaf in model.template.items()} == {"w": (2,), "noise": (), "share": ()}
+    assert list(model.template) == ["w", "noise", "share"]
+    assert model.num_parameters == model.describe().num_parameters == 4
+    text = str(model.describe()).splitlines()
+    assert [line.split() for line in text[:1] + text[-1:]] == [["site", "shape", "numbers", "prior"], ["total", "4"]]
+    assert text[1].split(maxsplit=3) == ["w", "(2,)", "2", "Normal(loc=0, scale=2)"]
+    assert "Gamma(concentration=3, rate=2)" in text[2]
+
+
+def test_sample_prior_has_the_moments_of_the_prior(model):
+    draws = model.sample_prior(random.key(1), 4000)
+    assert {name: leaf.shape for name, leaf in draws.items()} == {"w": (4000, 2), "noise": (4000,), "share": (4000,)}
+    values = jax.vmap(model.constrain)(draws)
+    # Six standard errors: 2/√4000 for w, √0.75/√4000 for the gamma, √(1/12)/√4000 for the uniform.
+    np.testing.assert_allclose(np.mean(values["w"], 0), 0.0, atol=0.19)
+    np.testing.assert_allclose(np.std(values["w"], 0), 2.0, rtol=0.07)
+    np.testing.assert_allclose(np.mean(values["noise"]), 1.5, atol=0.082)
+    np.testing.assert_allclose(np.mean(values["share"]), 0.5, atol=0.028)
+
+
+def test_without_a_network_the_start_is_a_draw_from_the_prior(model):
+    first, again, other = (model.initial_theta(random.key(seed)) for seed in (3, 3, 4))
+    np.testing.assert_array_equal(first["w"], again["w"])
+    assert not np.array_equal(first["w"], other["w"])
+
+
+def test_predictive_is_the_distribution_at_site_y(model):
+    distribution = model.predictive(THETA, FULL.x)
+    np.testing.assert_allclose(distribution.mean, expit(-0.4) * (X @ [0.5, -1.0]), rtol=1e-5)
+    np.testing.assert_allclose(distribution.variance, np.exp(0.6), rtol=1e-5)
+
+
+def test_prior_predict_needs_no_data_and_averages_over_the_prior(model):
+    marginal = Model(tempered).prior_predict(X, num_draws=500, seed=2)
+    assert (marginal.num_draws, marginal.mean.shape) == (500, (12,))
+    # E[share²]·4·|x|² is the variance of the function.
+    np.testing.assert_allclose(marginal.epistemic, 4 / 3 * np.sum(X**2, 1), rtol=0.4)
+    assert model.prior_predict(X, num_draws=1).mean.shape == (12,)
+    with pytest.raises(ValueError, match="num_draws must be at least 1, got 0"):
+        model.prior_predict(X, num_draws=0)
+    with pytest.raises(ValueError, match=r"rows of shape \(1,\)"):
+        model.prior_predict(X[:, :1])
+
+
+@pytest.mark.parametrize("call", ["log_prior", "sample_prior", "describe", "graph"])
+def test_an_unbound_model_asks_for_data(call):
+    arguments = {"log_prior": (THETA,), "sample_prior": (random.key(0), 2)}.get(call, ())
+    with pytest.raises(ValueError, match=r"has not seen data.*call model.bind"):
+        getattr(Model(tempered), call)(*arguments)
+
+
+def broken(name):
+    def run(x, y=None):
+        w = numpyro.sample("w", dist.Normal(0.0, 1.0)) if name != "nothing" else 0.0
+        if name == "discrete":
+            numpyro.sample("k", dist.Poisson(2.0))
+        if name == "param":
+            numpyro.param("xi", 1.0)
+        size = 7 if name == "size" else x.shape[0]
+        with numpyro.plate("data", size, subsample_size=1 if name == "subsample" else None):
+            if name == "local":
+                numpyro.sample("z", dist.Normal(0.0, 1.0))
+            if name not in ("outside", "size", "subsample"):
+                numpyro.sample("Y" if name == "missing" else "y", dist.Normal(w, 1.0), obs=y)
+        if name in ("size", "subsample"):
+            with numpyro.plate("data", size, subsample_size=1 if name == "subsample" else None):
+                numpyro.sample("y", dist.Normal(w, 1.0))
+        if name == "outside":
+            numpyro.sample("y", dist.Normal(w, 1.0).expand([x.shape[0]]).to_event(1), obs=y)
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("missing", r"no site 'y'.*it draws \['w', 'Y'\].*numpyro.sample\('y'"),
+        ("outside", r"'y' is not inside a plate 'data'; write `with numpyro.plate"),
+        ("size", r"plate 'data' has size 7 .* for 2 rows; its size must be x.shape\[0\]"),
+        ("subsample", r"plate 'data' has size 2 \(subsample 1\) for 2 rows"),
+        ("param", "'xi' is a `param`.*give it a prior"),
+        ("local", "latent site 'z' is inside the plate 'data'"),
+        ("discrete", "latent site 'k' is discrete.*summed out"),
+        ("nothing", "draws no latent variable"),
+    ],
+)
+def test_programs_that_break_the_contract_are_refused(name, message):
+    with pytest.raises(ValueError, match=message):
+        Model(broken(name)).bind((X, Y))
+
+
+def test_examples_in_docstrings_run():
+    assert doctest.testmod(program).failed == 0

@@ -1,0 +1,45 @@
+"""Floor 4: what the README and the docstrings show, runs."""
+
+import doctest
+import importlib
+import pkgutil
+import re
+from pathlib import Path
+
+import pytest
+
+import credo
+
+ROOT = Path(__file__).parent.parent
+# The settings of the README are for people; a test needs to see that the code runs.
+TINY = {
+    "credo.NUTS(num_samples=500, num_warmup=500)": "credo.NUTS(num_samples=8, num_warmup=10, max_depth=3)",
+    'data, "nuts")': "data, credo.NUTS(num_samples=8, num_warmup=10, max_depth=3))",
+}
+
+
+def test_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    for shown, tiny in TINY.items():
+        assert shown in text
+        text = text.replace(shown, tiny)
+    namespace: dict[str, object] = {}
+    for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
+        exec(block, namespace)
+    assert (tmp_path / "run" / "manifest.json").is_file()
+    assert "Laplace" in capsys.readouterr().out
+
+
+MODULES = sorted(
+    module.name
+    for module in pkgutil.walk_packages(credo.__path__, "credo.")
+    if ">>> " in Path(ROOT / "src" / Path(*module.name.split("."))).with_suffix(".py").read_text(encoding="utf-8")
+    if not module.ispkg
+)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_in_docstrings(name: str) -> None:
+    module = importlib.import_module(name)
+    assert doctest.testmod(module, optionflags=doctest.NORMALIZE_WHITESPACE).failed == 0
