@@ -23,6 +23,7 @@ from benchmarks.problems import LARGE, MEDIUM, SMALL, Problem
 from benchmarks.timing import best_of, seconds
 from credo import random
 from credo.inference import engine
+from credo.posterior import Provenance
 
 console = Console(width=140)
 
@@ -98,7 +99,7 @@ def prediction() -> None:
         posterior = credo.Draws(
             model,
             {name: leaf[None] for name, leaf in theta.items()},
-            credo.posterior.Provenance({}, 0, 0.0, 0),
+            Provenance({}, 0, 0.0, 0),
         )
         bare = jax.jit(lambda flat, x, problem=problem: jax.vmap(problem.apply, (0, None))(flat, x).mean(0))
         times = best_of(

@@ -110,9 +110,11 @@ def convergence(quantities: np.ndarray) -> Convergence:
     if moving.shape[-1] == 0:
         return Convergence(0, float("nan"), float("nan"), float("nan"))
     dataset = arviz.convert_to_dataset({"q": moving.astype(np.float64)})
-    rhat = arviz.rhat(dataset)["q"].values if moving.shape[0] * moving.shape[1] >= 4 else np.array([np.nan])
-    bulk = arviz.ess(dataset, method="bulk")["q"].values
-    tail = arviz.ess(dataset, method="tail")["q"].values
+    # Chains that stand still have no variance to divide by: the figures are then infinite or nan, and judged as bad.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rhat = arviz.rhat(dataset)["q"].values
+        bulk = arviz.ess(dataset, method="bulk")["q"].values
+        tail = arviz.ess(dataset, method="tail")["q"].values
     return Convergence(moving.shape[-1], float(np.max(rhat)), float(np.min(bulk)), float(np.min(tail)))
 
 
@@ -149,11 +151,11 @@ def _advice(posterior: "Draws", functions: Convergence | None, frozen: list[int]
         advice.append(f"chain(s) {', '.join(map(str, frozen))} never moved; start them elsewhere (start=credo.MAP())")
     if posterior.num_chains == 1:
         advice.append("one chain cannot tell whether it has seen everything; run at least four")
-    if functions.rhat > BAD_RHAT:
+    if not functions.rhat <= BAD_RHAT:
         advice.append(f"the chains disagree about the functions (R-hat {functions.rhat:.2f}); run a longer warm-up")
     elif functions.rhat > GOOD_RHAT:
         advice.append(f"the chains have not quite mixed (R-hat {functions.rhat:.3f}); draw more")
-    if functions.ess_bulk < ENOUGH_ESS:
+    if not functions.ess_bulk >= ENOUGH_ESS:
         advice.append(f"only {functions.ess_bulk:.0f} effective draws of the functions; draw more")
     total = posterior.num_chains * posterior.num_draws
     if figures["num_divergences"]:

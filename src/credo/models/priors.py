@@ -153,8 +153,8 @@ def fan_in(scale: float = 1.0, bias_scale: float = 1.0) -> FanIn:
 
     Kernels get σ² = scale²/fan_in; biases and other vectors N(0, bias_scale²).
 
-    >>> float(fan_in(2.0)(Parameter("head.kernel", (100, 1), 100)).base_dist.scale[0, 0])
-    0.20000000298023224
+    >>> round(float(fan_in(2.0)(Parameter("head.kernel", (100, 1), 100)).variance[0, 0]), 4)
+    0.04
     """
     return FanIn(_positive("scale", scale), _positive("bias_scale", bias_scale))
 

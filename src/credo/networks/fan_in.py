@@ -4,7 +4,7 @@ import math
 import re
 from itertools import takewhile
 
-from credo.typing import Array, Theta
+from credo.typing import Theta
 
 _BIAS_OR_SCALE = re.compile(r"(b|bias|beta|scale|gamma)[_\d]*")
 
@@ -39,7 +39,8 @@ def fan_ins(params: Theta, *, outputs_first: bool = False) -> dict[str, int]:
         if outputs_first:
             return math.prod(shape[1:])
         # The kernels of attention have shape (in, heads, size), and a bias (heads, size) that tells so.
-        bias: Array = params.get(f"{path.removesuffix(name)}bias", params[path])
+        bias_path = f"{path.removesuffix(name)}bias"
+        bias = params[bias_path if bias_path in params else path]
         output_dims = bias.ndim if bias.ndim < len(shape) and bias.shape == shape[-bias.ndim :] else 1
         return math.prod(shape[:-output_dims])
 

@@ -1,0 +1,32 @@
+"""Predictions of many rows with many draws stay within bounded memory."""
+
+import subprocess
+import sys
+
+import pytest
+
+# In a process of its own, because the peak is that of the whole process.
+SCRIPT = """
+import resource
+import numpy as np
+import credo
+from credo import random
+from credo.posterior import Provenance
+
+x = np.random.default_rng(0).normal(size=(1_000_000, 8)).astype(np.float32)
+model = credo.models.regression(credo.networks.MLP([20], out=1), noise=0.1).bind((x[:10], x[:10, 0]))
+theta = {name: np.asarray(leaf)[None] for name, leaf in model.sample_prior(random.key(0), 1000).items()}
+posterior = credo.Draws(model, theta, Provenance({}, 0, 0.0, 0))
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+prediction = posterior.predict(x)
+assert np.isfinite(prediction.mean).all() and (prediction.epistemic > 0).all()
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+@pytest.mark.full
+def test_a_million_rows_with_a_thousand_draws() -> None:
+    result = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True)
+    peak_kib = int(result.stdout.split()[-1])
+    # All draws of all rows would be 4 GB; inputs, results and one block per core are a small part of that.
+    assert peak_kib < 1_000_000
