@@ -37,27 +37,31 @@ def balance_p(bits: np.ndarray) -> float:
     return 2 * stats.norm.sf(abs(bits.mean() - 0.5) * 2 * np.sqrt(bits.size))
 
 
+def first_words(keys, num: int) -> np.ndarray:
+    """The beginnings of many streams, one after another."""
+    return np.asarray(jax.vmap(lambda key: jax.random.bits(key, (num,), jnp.uint32))(keys)).ravel()
+
+
+def seeded(seeds: jax.Array):
+    return jax.vmap(lambda seed: random._key(jnp.stack([seed, jnp.uint32(0)])))(seeds.astype(jnp.uint32))
+
+
+def folded(key, num: int):
+    return jax.vmap(lambda step: jax.random.fold_in(key, step))(jnp.arange(num))
+
+
+# So many words, of one stream or of the first 2¹⁶ keys of a kind.
 STREAMS = {
-    "counter": lambda: bits_of(random.key(0)),
-    "seeds": lambda: np.asarray(
-        jax.vmap(lambda seed: jax.random.bits(random._key(jnp.stack([seed, jnp.uint32(0)])), (4,), jnp.uint32))(
-            jnp.arange(NUM // 4, dtype=jnp.uint32)
-        )
-    ).ravel(),
-    "folds": lambda: np.asarray(
-        jax.vmap(lambda step: jax.random.bits(jax.random.fold_in(random.key(1), step), (4,), jnp.uint32))(
-            jnp.arange(NUM // 4)
-        )
-    ).ravel(),
-    "splits": lambda: np.asarray(
-        jax.vmap(lambda key: jax.random.bits(key, (4,), jnp.uint32))(jax.random.split(random.key(2), NUM // 4))
-    ).ravel(),
+    "counter": lambda num: bits_of(random.key(0), num),
+    "seeds": lambda num: first_words(seeded(jnp.arange(2**16)), num >> 16),
+    "folds": lambda num: first_words(folded(random.key(1), 2**16), num >> 16),
+    "splits": lambda num: first_words(jax.random.split(random.key(2), 2**16), num >> 16),
 }
 
 
 @pytest.fixture(scope="module", params=STREAMS)
 def words(request) -> np.ndarray:
-    return STREAMS[request.param]()
+    return STREAMS[request.param](NUM)
 
 
 def test_bits_are_uniform(words):
@@ -90,7 +94,7 @@ def test_neighbouring_keys_are_independent():
     parent = random.key(3)
     families = {
         "seeds": jnp.stack([random.key(seed) for seed in range(256)]),
-        "folds": jax.vmap(lambda step: jax.random.fold_in(parent, step))(jnp.arange(256)),
+        "folds": folded(parent, 256),
         "splits": jax.random.split(parent, 256),
     }
     for keys in families.values():
@@ -116,6 +120,29 @@ def test_streams_do_not_overlap():
     # Two words in a row: 33 streams of 4096 pairs collide by chance once in 2^64/2^33 suites.
     pairs = np.concatenate([(stream[1:] << np.uint64(32)) | stream[:-1] for stream in streams])
     assert len(np.unique(pairs)) == len(pairs)
+
+
+@pytest.mark.parametrize("family", ["seeds", "folds", "splits"])
+def test_many_keys_never_share_a_stretch(family):
+    """Streams of 2¹⁶ keys are not one stream at different offsets, nor that with something added to it.
+
+    Were the streams of keys stretches of one sequence of 2³² words, or such stretches shifted by a constant, 2¹⁶ of
+    16 words would overlap some 15 times. Of 2²⁰ independent pairs of words two are equal once in 2²⁵ suites.
+    """
+    streams = STREAMS[family](16 * 2**16).reshape(2**16, 16)
+    for words in (streams, np.diff(streams, axis=1)):
+        wide = words.astype(np.uint64)
+        pairs = ((wide[:, 1:] << np.uint64(32)) | wide[:, :-1]).ravel()
+        assert len(np.unique(pairs)) == len(pairs)
+
+
+def test_keys_are_not_numbers_of_their_parent():
+    parent = random.key(8)
+    numbers = bits_of(parent, 64)
+    splits = np.asarray(jax.random.key_data(jax.random.split(parent, 32))).ravel()
+    folds = np.asarray(jax.random.key_data(folded(parent, 64))).ravel()
+    # Three sets of 64, 64 and 128 words share one by chance once in 200,000 keys.
+    assert len(np.unique(np.concatenate([numbers, splits, folds]))) == 256
 
 
 def test_mix_is_a_bijection_with_avalanche():

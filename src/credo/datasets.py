@@ -19,10 +19,10 @@ _TARGETS = {
 }
 
 _UCI_SOURCE = (
-    "an archive of arrays <name>_X and <name>_y, made with np.savez from the files at https://archive.ics.uci.edu"
+    "an archive of arrays <name>_X and <name>_y, made with np.savez from the files of the UCI repository"
 )
-_MNIST_SOURCE = "gzipped IDX, from https://ossci-datasets.s3.amazonaws.com/mnist/"
-_FASHION_SOURCE = "gzipped IDX, from https://github.com/zalandoresearch/fashion-mnist"
+_MNIST_SOURCE = "the four gzipped IDX files of MNIST"
+_FASHION_SOURCE = "the four gzipped IDX files of Fashion-MNIST"
 
 
 def load(name: str, *, standardise: bool = False) -> Data:

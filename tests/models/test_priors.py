@@ -57,14 +57,14 @@ def test_a_correlated_distribution_of_the_parameters_own_shape_survives_json():
 def test_fan_in_scales_kernels_by_their_inputs_and_vectors_by_bias_scale():
     prior = priors.fan_in(2.0, bias_scale=5.0)
     wide = prior(Parameter("head.kernel", (100, 1), 100))
-    np.testing.assert_allclose(wide.base_dist.scale, 0.2, rtol=1e-6)
+    np.testing.assert_allclose(wide.variance, 0.04, rtol=1e-6)
     # A bias has a fan-in too, and it must not count.
-    np.testing.assert_allclose(prior(Parameter("head.bias", (4,), 100)).base_dist.scale, 5.0)
+    np.testing.assert_allclose(prior(Parameter("head.bias", (4,), 100)).variance, 25.0)
 
 
 def scale_of(prior, path):
     distribution = prior(Parameter(path, (3,)))
-    return float(np.unique(np.asarray(distribution.base_dist.scale)).item())
+    return np.sqrt(np.unique(np.asarray(distribution.variance))).item()
 
 
 def test_by_path_the_first_pattern_that_matches_decides():

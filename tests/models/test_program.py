@@ -85,9 +85,9 @@ def test_template_and_description(model):
 
 
 def test_sample_prior_has_the_moments_of_the_prior(model):
-    draws = model.sample_prior(random.key(1), 4000)
+    draws = jax.jit(model.sample_prior, static_argnums=1)(random.key(1), 4000)
     assert {name: leaf.shape for name, leaf in draws.items()} == {"w": (4000, 2), "noise": (4000,), "share": (4000,)}
-    values = jax.vmap(model.constrain)(draws)
+    values = jax.jit(jax.vmap(model.constrain))(draws)
     # Six standard errors: 2/√4000 for w, √0.75/√4000 for the gamma, √(1/12)/√4000 for the uniform.
     np.testing.assert_allclose(np.mean(values["w"], 0), 0.0, atol=0.19)
     np.testing.assert_allclose(np.std(values["w"], 0), 2.0, rtol=0.07)
@@ -96,7 +96,8 @@ def test_sample_prior_has_the_moments_of_the_prior(model):
 
 
 def test_without_a_network_the_start_is_a_draw_from_the_prior(model):
-    first, again, other = (model.initial_theta(random.key(seed)) for seed in (3, 3, 4))
+    start = jax.jit(model.initial_theta)
+    first, again, other = (start(random.key(seed)) for seed in (3, 3, 4))
     np.testing.assert_array_equal(first["w"], again["w"])
     assert not np.array_equal(first["w"], other["w"])
 
@@ -112,11 +113,22 @@ def test_prior_predict_needs_no_data_and_averages_over_the_prior(model):
     assert (marginal.num_draws, marginal.mean.shape) == (500, (12,))
     # E[share²]·4·|x|² is the variance of the function.
     np.testing.assert_allclose(marginal.epistemic, 4 / 3 * np.sum(X**2, 1), rtol=0.4)
-    assert model.prior_predict(X, num_draws=1).mean.shape == (12,)
     with pytest.raises(ValueError, match="num_draws must be at least 1, got 0"):
         model.prior_predict(X, num_draws=0)
     with pytest.raises(ValueError, match=r"rows of shape \(1,\)"):
         model.prior_predict(X[:, :1])
+
+
+def test_counts_can_be_modelled_though_jax_draws_them_with_its_own_keys_only():
+    def counts(x, y=None):
+        w = numpyro.sample("w", dist.Normal(0.0, 0.5))
+        with numpyro.plate("data", x.shape[0]):
+            numpyro.sample("y", dist.Poisson(jnp.exp(w * x[:, 0])), obs=y)
+
+    marginal = Model(counts).prior_predict(X, num_draws=9)
+    rate = np.exp(np.asarray(marginal.draws["w"])[:, None] * X[:, 0])
+    np.testing.assert_allclose(marginal.mean, rate.mean(0), rtol=1e-5)
+    np.testing.assert_allclose(marginal.aleatoric, rate.mean(0), rtol=1e-5)
 
 
 @pytest.mark.parametrize("call", ["log_prior", "sample_prior", "describe", "graph"])

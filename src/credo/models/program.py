@@ -227,14 +227,16 @@ class Model:
 
     def _prior_trace(self, key: Key) -> dict[str, Any]:
         example = self._bound.example()
-        with handlers.trace() as trace, handlers.seed(rng_seed=key):
+        skip_y = handlers.substitute(substitute_fn=_zeros_for_y)
+        with handlers.trace() as trace, handlers.seed(rng_seed=key), skip_y:
             self.program(example.x, example.y)
         return trace
 
     def _look(self, read: Callable[[dict[str, Any]], T]) -> T:
         """What `read` finds in a trace of the program, without computing anything."""
         found: list[T] = []
-        jax.eval_shape(lambda: found.append(read(self._prior_trace(random.key(0)))))
+        # JAX draws Poisson numbers with threefry keys only, and such a latent must get as far as its refusal.
+        jax.eval_shape(lambda: found.append(read(self._prior_trace(jax.random.key(0, impl="threefry2x32")))))
         return found[0]
 
 
@@ -302,6 +304,12 @@ def _is_real(support: Any) -> bool:
 
 def _is_latent(site: Mapping[str, Any]) -> bool:
     return site["type"] == "sample" and not site["is_observed"] and site["name"] != "y"
+
+
+def _zeros_for_y(site: Mapping[str, Any]) -> Array | None:
+    """Values for targets that nobody looks at: drawing them costs time, and JAX's Poisson takes no key of ours."""
+    is_unseen = site["type"] == "sample" and site["name"] == "y" and not site["is_observed"]
+    return jnp.zeros(site["fn"].shape()) if is_unseen else None
 
 
 def _in_data_plate(site: Mapping[str, Any]) -> bool:

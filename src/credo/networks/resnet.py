@@ -24,14 +24,14 @@ from credo.typing import Array
 _NUM_STAGES = 3
 # Halved twice, the last stage still has 2 × 2 values to normalise over; one alone would become its sign.
 _SMALLEST_SIDE = 8
-_FRN_EPSILON = 1e-6  # Singh & Krishnan 2020, section 3.1
+_FRN_EPSILON = 1e-6  # Singh & Krishnan 2020
 
 
 class FilterResponseNorm(nnx.Module):
     """Filter response normalisation: gamma · x / sqrt(mean(x²) + eps) + beta, the mean over height and width.
 
     It takes no statistics of the batch, so a likelihood stays a product over rows. Singh & Krishnan 2020,
-    "Filter Response Normalization Layer", section 3.
+    "Filter Response Normalization Layer".
 
     Args:
         channels: the size of the last axis of x, which has shape (n, height, width, channels).
@@ -55,7 +55,7 @@ class FilterResponseNorm(nnx.Module):
 class ThresholdedLinear(nnx.Module):
     """The thresholded linear unit max(x, tau), with one learned tau per channel: a ReLU at the start.
 
-    Singh & Krishnan 2020, section 3.2: normalisation without centring may move all values below zero.
+    Singh & Krishnan 2020: normalisation without centring may move all values below zero.
 
     Args:
         channels: the size of the last axis of x.
@@ -119,7 +119,7 @@ class ResNet(ZooNetwork):
 
     Each stage has (depth - 2) / 6 basic blocks; the second and the third halve the image, double the channels
     and project their shortcut by a 1 × 1 convolution (He et al. 2016, "Deep Residual Learning for Image
-    Recognition", section 4.2). Batch normalisation would tie the rows of a batch together, and the likelihood
+    Recognition"). Batch normalisation would tie the rows of a batch together, and the likelihood
     would not be a product any more: the normalisation here acts on each row alone. Convolutions start from
     He's normal distribution of variance 2 / fan-in, the head from LeCun's.
 
