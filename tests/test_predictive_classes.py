@@ -35,7 +35,7 @@ def test_categorical_probabilities_and_the_split_of_their_entropy(categorical):
     np.testing.assert_allclose(categorical.aleatoric, WEIGHTS @ entropy(each), rtol=1e-4)
     np.testing.assert_allclose(categorical.mutual_information, entropy(probs) - WEIGHTS @ entropy(each), rtol=1e-3)
     np.testing.assert_allclose(categorical.epistemic + categorical.aleatoric, categorical.entropy, rtol=1e-5)
-    spread = np.average((each - probs) ** 2, axis=0, weights=WEIGHTS)
+    spread = np.average((each - probs) ** 2, axis=0, weights=WEIGHTS) / (1 - np.sum(WEIGHTS**2))
     np.testing.assert_allclose(categorical.probs_std, np.sqrt(spread), rtol=1e-3)
     labels = np.arange(ROWS) % OUT
     np.testing.assert_allclose(categorical.log_prob(labels), np.log(probs[np.arange(ROWS), labels]), rtol=1e-4)

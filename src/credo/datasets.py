@@ -18,9 +18,7 @@ _TARGETS = {
     "iris": "species",
 }
 
-_UCI_SOURCE = (
-    "an archive of arrays <name>_X and <name>_y, made with np.savez from the files of the UCI repository"
-)
+_UCI_SOURCE = "an archive of arrays <name>_X and <name>_y, made with np.savez from the files of the UCI repository"
 _MNIST_SOURCE = "the four gzipped IDX files of MNIST"
 _FASHION_SOURCE = "the four gzipped IDX files of Fashion-MNIST"
 

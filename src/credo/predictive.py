@@ -13,14 +13,13 @@ import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpyro.distributions as dist
-from jax.scipy.special import xlogy
 
+from credo import streaming
 from credo.data import Scaling
 from credo.inference.engine import available_cores
 from credo.models.program import Model
@@ -33,17 +32,13 @@ MAX_INPUTS_PER_BLOCK = 2**20
 BYTES_PER_BLOCK = 2**26
 # A result of size draws × rows beyond this is refused: 4 GiB.
 MAX_RESULT_BYTES = 2**32
-# Bisection halves the bracket each time: 2⁻³⁰ of it is below the resolution of float32.
-NUM_BISECTIONS = 30
-
-Conditional = Callable[[Theta, Array], dist.Distribution]
 
 
 class Predictive:
     """p(y | x, D) on the rows of x. Axes are always (draws, data, output…)."""
 
     def __init__(
-        self, conditional: Conditional, draws: Theta, x: np.ndarray, *, weights: np.ndarray, scaling: Scaling
+        self, conditional: streaming.Conditional, draws: Theta, x: np.ndarray, *, weights: np.ndarray, scaling: Scaling
     ) -> None:
         self.conditional = conditional
         self.draws = draws
@@ -73,7 +68,7 @@ class Predictive:
         targets = targets[:, 0] if targets.ndim == 2 and targets.shape[1] == 1 else targets
         if targets.shape != self._target_shape:
             raise ValueError(f"y has shape {targets.shape}, but the prediction is of shape {self._target_shape}")
-        return np.asarray(self.fold(LOG_MEAN_EXP, np.asarray(self._targets(targets)))) - self._log_scale()
+        return np.asarray(self.fold(streaming.LOG_MEAN_EXP, np.asarray(self._targets(targets)))) - self._log_scale()
 
     def samples(self, key: Key, num: int) -> np.ndarray:
         """`num` draws of y from the marginal, (num, data, output…): a function first, then noise around it."""
@@ -82,21 +77,22 @@ class Predictive:
         self._refuse_if_large(num, "samples", self._target_shape[1:])
         chosen = jax.random.choice(key, self.num_draws, (num,), p=jnp.asarray(self.weights))
         keys = jax.random.split(jax.random.fold_in(key, 1), num)
-        return self._to_units(np.asarray(_samples(self.conditional, self.draws, chosen, keys, self.x)))
+        return self._to_units(np.asarray(streaming.samples(self.conditional, self.draws, chosen, keys, self.x)))
 
     @cached_property
     def functions(self) -> np.ndarray:
         """E[y | x, thetaᵢ] of every draw, (draws, data, output…): the sampled functions themselves."""
-        outputs = jax.eval_shape(partial(_functions, self.conditional), self.draws, self.x[:1]).shape[2:]
+        outputs = jax.eval_shape(partial(streaming.functions, self.conditional), self.draws, self.x[:1]).shape[2:]
         self._refuse_if_large(self.num_draws, "functions", outputs)
-        return self._to_units(np.concatenate(self._blocks(partial(_functions, self.conditional)), axis=1))
+        by_row = np.concatenate(self._blocks(partial(streaming.functions, self.conditional)))
+        return self._to_units(np.moveaxis(by_row, 1, 0))
 
     # -- streaming -----------------------------------------------------------------------------------------
 
-    def fold(self, accumulator: "Accumulator", *by_row: np.ndarray) -> Any:
+    def fold(self, accumulator: streaming.Accumulator, *by_row: np.ndarray) -> Any:
         """Stream an accumulator over the draws; leaves come back with the rows as first axis."""
         weights = jnp.asarray(self.weights, jnp.float32)
-        blocks = self._blocks(partial(_fold, self.conditional, accumulator, weights), *by_row)
+        blocks = self._blocks(partial(streaming.fold, self.conditional, accumulator, weights), *by_row)
         return jax.tree.map(lambda *parts: np.concatenate(parts), *blocks)
 
     def _blocks(self, function: Callable[..., Tree], *by_row: np.ndarray, max_rows: int | None = None) -> list[Tree]:
@@ -112,13 +108,10 @@ class Predictive:
             # The last block is filled up by repeating its last row: one shape, one compilation.
             padded = [np.concatenate([rows, rows[-1:].repeat(size - num_rows, 0)]) for rows in block]
             result = jax.device_get(function(self.draws, *padded))
-            axis = 1 if function.func is _functions else 0  # type: ignore[attr-defined]
-            return jax.tree.map(lambda leaf: np.take(leaf, range(num_rows), axis=axis), result)
+            return jax.tree.map(lambda leaf: leaf[:num_rows], result)
 
-        firsts = range(0, len(self), size)
-        head = [one(firsts[0])]
         with ThreadPoolExecutor(num_workers) as pool:
-            return head + list(pool.map(one, firsts[1:]))
+            return list(pool.map(one, range(0, len(self), size)))
 
     def _refuse_if_large(self, num: int, what: str, outputs: tuple[int, ...]) -> None:
         num_bytes = 4 * num * len(self) * math.prod(outputs)
@@ -137,6 +130,11 @@ class Predictive:
 
         return (len(self), *jax.eval_shape(zeros, self.draws, self.x[:1]).shape[1:])
 
+    @property
+    def _unbiased(self) -> float:
+        """n/(n − 1) for equal weights; 1/(1 − Σ w²) in general; nothing to correct where one draw has all."""
+        return 1.0 if np.max(self.weights) == 1 else float(1 / (1 - np.sum(self.weights**2)))
+
     def _targets(self, y: np.ndarray) -> Any:
         return y
 
@@ -151,8 +149,8 @@ class RegressionPredictive(Predictive):
     """The marginal of numbers: moments, intervals, and where the uncertainty comes from."""
 
     @cached_property
-    def _moments(self) -> "Moments":
-        return self.fold(MOMENTS)
+    def _moments(self) -> streaming.Moments:
+        return self.fold(streaming.MOMENTS)
 
     @property
     def mean(self) -> np.ndarray:
@@ -182,7 +180,7 @@ class RegressionPredictive(Predictive):
     @cached_property
     def covariance(self) -> np.ndarray:
         """Covariance between the outputs of each row, (data, outputs, outputs), noise included."""
-        moments = self.fold(COVARIANCES)
+        moments = self.fold(streaming.COVARIANCES)
         scale = np.broadcast_to(self.scaling.y_scale, moments.mean.shape[1:])
         return (moments.spread * self._unbiased + moments.noise) * np.outer(scale, scale)
 
@@ -208,7 +206,7 @@ class RegressionPredictive(Predictive):
             raise ValueError(f"quantile levels must lie between 0 and 1, got {level}")
         max_rows = max(1, BYTES_PER_BLOCK // (8 * self.num_draws * max(levels.size, 1)))
         function = partial(
-            _quantiles, self.conditional, jnp.asarray(self.weights, jnp.float32), jnp.asarray(levels.ravel())
+            streaming.quantiles, self.conditional, jnp.asarray(self.weights, jnp.float32), jnp.asarray(levels.ravel())
         )
         blocks = self._blocks(function, max_rows=min(max_rows, MAX_ROWS_PER_BLOCK))
         quantiles = np.moveaxis(np.concatenate(blocks), 1, 0)
@@ -220,11 +218,6 @@ class RegressionPredictive(Predictive):
             raise ValueError(f"level must lie between 0 and 1, got {level}")
         lower, upper = self.quantile([(1 - level) / 2, (1 + level) / 2])
         return lower, upper
-
-    @property
-    def _unbiased(self) -> float:
-        """n/(n − 1) for equal weights; 1/(1 − Σ w²) in general; nothing to correct where one draw has all."""
-        return 1.0 if np.max(self.weights) == 1 else float(1 / (1 - np.sum(self.weights**2)))
 
     def _targets(self, y: np.ndarray) -> Any:
         return self.scaling.targets(y.astype(np.float32))
@@ -240,8 +233,8 @@ class ClassPredictive(Predictive):
     """The marginal of class labels. Uncertainties are in nats."""
 
     @cached_property
-    def _moments(self) -> "Moments":
-        return self.fold(CLASSES)
+    def _moments(self) -> streaming.Moments:
+        return self.fold(streaming.CLASSES)
 
     @property
     def probs(self) -> np.ndarray:
@@ -251,7 +244,7 @@ class ClassPredictive(Predictive):
     @property
     def probs_std(self) -> np.ndarray:
         """Standard deviation of the class probabilities over the draws, (data, classes)."""
-        return np.sqrt(self._moments.spread)
+        return np.sqrt(self._moments.spread * self._unbiased)
 
     @property
     def label(self) -> np.ndarray:
@@ -261,7 +254,7 @@ class ClassPredictive(Predictive):
     @property
     def entropy(self) -> np.ndarray:
         """H[y] of the marginal: all uncertainty there is."""
-        return np.asarray(_class_entropy(self.probs))
+        return np.asarray(streaming.class_entropy(self.probs))
 
     @property
     def aleatoric(self) -> np.ndarray:
@@ -310,180 +303,5 @@ def predictive(
     num_draws = len(next(iter(draws.values())))
     weights = np.full(num_draws, 1 / num_draws) if weights is None else np.asarray(weights, np.float64)
     inputs = np.asarray(scaling.inputs(x), np.float32)
-    kind = ClassPredictive if _is_classes(model.predictive, draws, inputs) else RegressionPredictive
+    kind = ClassPredictive if streaming.is_classes(model.predictive, draws, inputs) else RegressionPredictive
     return kind(model.predictive, draws, inputs, weights=weights, scaling=scaling)
-
-
-# -- accumulators: what is carried from draw to draw -------------------------------------------------------
-
-
-class Accumulator(NamedTuple):
-    """`start(distribution, *by_row)` gives the carry, `add(carry, distribution, weight, *by_row)` the next one."""
-
-    start: Callable[..., Tree]
-    add: Callable[..., Tree]
-
-
-class Moments(NamedTuple):
-    """Weighted running moments: of the draws' means, and the average of the draws' own noise."""
-
-    total: Any
-    mean: Any
-    spread: Any
-    noise: Any
-
-
-def _start_moments(mean: Array, spread: Array, noise: Array) -> Moments:
-    rows = mean.shape[0]
-    return Moments(jnp.zeros(rows), jnp.zeros_like(mean), jnp.zeros_like(spread), jnp.zeros_like(noise))
-
-
-def _add_moments(carry: Moments, weight: Array, mean: Array, noise: Array, product: Any = jnp.multiply) -> Moments:
-    """West's update (1979): stable, in one pass, for weights that add up to one."""
-    total = carry.total + weight
-    share = weight / jnp.maximum(total[0], jnp.finfo(jnp.float32).tiny)
-    before = mean - carry.mean
-    moved = carry.mean + share * before
-    spread = carry.spread + weight * product(before, mean - moved)
-    # An average moved by shares keeps its digits; a sum of many small terms in float32 would not.
-    return Moments(total, moved, spread, carry.noise + share * (noise - carry.noise))
-
-
-def _outer(a: Array, b: Array) -> Array:
-    return a[..., :, None] * b[..., None, :]
-
-
-def _as_vector(values: Array) -> Array:
-    return values[:, None] if values.ndim == 1 else values
-
-
-def _noise_covariance(distribution: dist.Distribution) -> Array:
-    if hasattr(distribution, "covariance_matrix"):
-        return jnp.broadcast_to(distribution.covariance_matrix, (*distribution.mean.shape, distribution.mean.shape[-1]))
-    variance = _as_vector(distribution.variance)
-    return variance[..., None] * jnp.eye(variance.shape[-1])
-
-
-def _class_probs(distribution: dist.Distribution) -> Array:
-    probs = distribution.probs
-    return probs if distribution.support != dist.constraints.boolean else jnp.stack([1 - probs, probs], axis=-1)
-
-
-def _class_entropy(probs: Any) -> Array:
-    return -jnp.sum(xlogy(probs, probs), axis=-1)
-
-
-MOMENTS = Accumulator(
-    start=lambda distribution: _start_moments(distribution.mean, distribution.mean, distribution.variance),
-    add=lambda carry, distribution, weight: _add_moments(carry, weight, distribution.mean, distribution.variance),
-)
-
-COVARIANCES = Accumulator(
-    start=lambda distribution: _start_moments(
-        _as_vector(distribution.mean), _noise_covariance(distribution), _noise_covariance(distribution)
-    ),
-    add=lambda carry, distribution, weight: _add_moments(
-        carry, weight, _as_vector(distribution.mean), _noise_covariance(distribution), _outer
-    ),
-)
-
-CLASSES = Accumulator(
-    start=lambda distribution: _start_moments(
-        _class_probs(distribution), _class_probs(distribution), _class_probs(distribution)[..., 0]
-    ),
-    add=lambda carry, distribution, weight: _add_moments(
-        carry, weight, _class_probs(distribution), _class_entropy(_class_probs(distribution))
-    ),
-)
-
-LOG_MEAN_EXP = Accumulator(
-    start=lambda distribution, y: jnp.full(y.shape[0], -jnp.inf),
-    add=lambda carry, distribution, weight, y: jnp.logaddexp(carry, jnp.log(weight) + distribution.log_prob(y)),
-)
-
-
-# -- compiled pieces ---------------------------------------------------------------------------------------
-
-
-@partial(jax.jit, static_argnums=(0, 1))
-def _fold(
-    conditional: Conditional, accumulator: Accumulator, weights: Array, draws: Theta, x: Array, *by_row: Array
-) -> Tree:
-    def add(carry: Tree, draw: tuple[Theta, Array]) -> tuple[Tree, None]:
-        theta, weight = draw
-        return accumulator.add(carry, conditional(theta, x), weight, *by_row), None
-
-    first = jax.tree.map(lambda leaf: leaf[0], draws)
-    carry = accumulator.start(conditional(first, x), *by_row)
-    return jax.lax.scan(add, carry, (draws, weights))[0]
-
-
-@partial(jax.jit, static_argnums=0)
-def _functions(conditional: Conditional, draws: Theta, x: Array) -> Array:
-    return jax.lax.map(lambda theta: _mean(conditional(theta, x)), draws)
-
-
-@partial(jax.jit, static_argnums=0)
-def _samples(conditional: Conditional, draws: Theta, chosen: Array, keys: Key, x: Array) -> Array:
-    def one(choice: tuple[Array, Key]) -> Array:
-        index, key = choice
-        theta = jax.tree.map(lambda leaf: leaf[index], draws)
-        return conditional(theta, x).sample(key)
-
-    return jax.lax.map(one, (chosen, keys))
-
-
-@partial(jax.jit, static_argnums=0)
-def _quantiles(conditional: Conditional, weights: Array, levels: Array, draws: Theta, x: Array) -> Array:
-    """Mixture quantiles by bisection, (rows, levels, output…)."""
-    components = jax.lax.map(lambda theta: _marginal(conditional(theta, x)), draws)
-
-    def mixture_cdf(value: Array) -> Array:
-        cdf = jax.vmap(lambda component: component.cdf(value))(components)
-        return jnp.tensordot(weights, cdf, axes=1)
-
-    def solve(level: Array) -> Array:
-        own = jax.vmap(lambda component: component.icdf(jnp.full(component.batch_shape, level)))(components)
-
-        def halve(_: Array, bracket: tuple[Array, Array]) -> tuple[Array, Array]:
-            low, high = bracket
-            middle = (low + high) / 2
-            below = mixture_cdf(middle) < level
-            return jnp.where(below, middle, low), jnp.where(below, high, middle)
-
-        low, high = jax.lax.fori_loop(0, NUM_BISECTIONS, halve, (own.min(0), own.max(0)))
-        return (low + high) / 2
-
-    return jnp.moveaxis(jax.lax.map(solve, levels), 0, 1)
-
-
-def _mean(distribution: dist.Distribution) -> Array:
-    return _class_probs(distribution) if _has_classes(distribution) else distribution.mean
-
-
-def _marginal(distribution: dist.Distribution) -> dist.Distribution:
-    """The distribution of each output alone."""
-    if isinstance(distribution, dist.Independent):
-        return _marginal(distribution.base_dist)
-    if isinstance(distribution, dist.MultivariateNormal):
-        return dist.Normal(distribution.mean, jnp.sqrt(distribution.variance))
-    return distribution
-
-
-def _has_classes(distribution: dist.Distribution) -> bool:
-    return isinstance(
-        distribution,
-        dist.CategoricalLogits | dist.CategoricalProbs | dist.BernoulliLogits | dist.BernoulliProbs,
-    )
-
-
-def _is_classes(conditional: Conditional, draws: Theta, x: np.ndarray) -> bool:
-    found: list[bool] = []
-
-    def look(theta: Theta, row: Array) -> Array:
-        found.append(_has_classes(conditional(theta, row)))
-        return jnp.zeros(())
-
-    first = {name: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype) for name, leaf in draws.items()}
-    jax.eval_shape(look, first, jax.ShapeDtypeStruct((1, *x.shape[1:]), jnp.float32))
-    return found[0]
