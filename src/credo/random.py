@@ -3,8 +3,8 @@
 On a CPU the noise is the bottleneck of stochastic weights: JAX's default generator, threefry, is twenty rounds per
 pair of numbers, and each new shape takes 0.2 s to compile. This one hashes a counter with two rounds of a 32-bit
 finaliser, each keyed by one half of the key. It is a generator for simulation, not for secrets; its uniformity and
-independence are tested in tests/test_random.py. `jax.random` works with its keys (but for `poisson`, which insists on threefry),
-and the library works with keys of any generator.
+independence are tested in tests/test_random.py. `jax.random` works with its keys (but for `poisson`, which
+insists on threefry), and the library works with keys of any generator.
 """
 
 from typing import Any

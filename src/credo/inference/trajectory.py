@@ -70,7 +70,8 @@ class Subtree(NamedTuple):
     """A subtree on its way: its newest leaf, the leaf chosen so far, and what the tests need to remember.
 
     `firsts` and `own` hold, per level, (momentum, path) of the first leaf of the subtree that is open there, and
-    their product.
+    their product. `block` (BLOCK, 3, D) and `densities` (BLOCK,) are the leaves of the newest block; they are carried along
+    so that their memory is used again.
     """
 
     num_blocks: Array
@@ -82,6 +83,8 @@ class Subtree(NamedTuple):
     turning: Array
     firsts: Array
     own: Array
+    block: Array
+    densities: Array
 
 
 class Frame:
@@ -246,8 +249,7 @@ def grow(key: Key, frame: Frame, start: Leaf, num_leaves: Array, energy: Array, 
         return leaf, block, lax.dynamic_update_index_in_dim(densities, density, number, 0)
 
     def extend(tree: Subtree) -> Subtree:
-        buffers = (jnp.zeros((BLOCK, 3, start.position.size)), jnp.zeros(BLOCK))
-        leaf, block, densities = lax.fori_loop(0, in_block, step, (tree.leaf, *buffers))
+        leaf, block, densities = lax.fori_loop(0, in_block, step, (tree.leaf, tree.block, tree.densities))
         leaves = Leaf(block[:, 0], block[:, 1], block[:, 2])
         momenta, paths = leaves.momentum, frame.path(leaves)
         present = leaf_numbers < in_block
@@ -286,12 +288,15 @@ def grow(key: Key, frame: Frame, start: Leaf, num_leaves: Array, energy: Array, 
             turning=turning_within | turning_across,
             firsts=lax.dynamic_update_index_in_dim(tree.firsts, first, row, 0),
             own=jnp.where(levels == row, own[0], tree.own),
+            block=block,
+            densities=densities,
         )
 
     zero, no = jnp.zeros(()), jnp.array(False)
     nothing = Point(start.position, zero, start.gradient)
-    rows = jnp.zeros((max_depth, 2, start.position.size))
-    first = Subtree(jnp.array(0), start, nothing, -jnp.array(jnp.inf), zero, no, no, rows, jnp.zeros(max_depth))
+    tests = (jnp.zeros((max_depth, 2, start.position.size)), jnp.zeros(max_depth))
+    buffers = (jnp.zeros((BLOCK, 3, start.position.size)), jnp.zeros(BLOCK))
+    first = Subtree(jnp.array(0), start, nothing, -jnp.array(jnp.inf), zero, no, no, *tests, *buffers)
     return lax.while_loop(
         lambda tree: (tree.num_blocks * BLOCK < num_leaves) & ~tree.turning & ~tree.diverged, extend, first
     )
