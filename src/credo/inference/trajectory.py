@@ -70,8 +70,8 @@ class Subtree(NamedTuple):
     """A subtree on its way: its newest leaf, the leaf chosen so far, and what the tests need to remember.
 
     `firsts` and `own` hold, per level, (momentum, path) of the first leaf of the subtree that is open there, and
-    their product. `block` (BLOCK, 3, D) and `densities` (BLOCK,) are the leaves of the newest block; they are carried along
-    so that their memory is used again.
+    their product. `block` (BLOCK, 3, D) and `densities` (BLOCK,) are the leaves of the newest block, carried along so
+    that their memory is used again.
     """
 
     num_blocks: Array
