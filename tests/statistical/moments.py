@@ -1,12 +1,8 @@
 """Known moments, and the tests that draws of them must pass."""
 
-import warnings
-
 import numpy as np
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore", FutureWarning)
-    import arviz
+from credo.evaluation._arviz import arviz
 
 # Every estimate may be this many of its own Monte Carlo standard errors away from the truth. A normal error is beyond
 # 4 once in 16,000; the suite makes some hundred comparisons, so it fails for no reason in well under 1% of new seeds

@@ -32,12 +32,12 @@ class Uncorrected(credo.HMC):
     def transition(
         self, key: jax.Array, state: HamiltonianState, log_density: trajectory.LogDensity
     ) -> tuple[trajectory.Point, trajectory.Transition]:
-        frame = trajectory.Frame(state.point, log_density, jnp.array(0.08), jnp.ones_like(state.point.position))
-        leaf = frame.leaf(jax.random.normal(key, state.point.position.shape))
+        value_and_grad = jax.value_and_grad(log_density)
+        point, momentum = state.point, jax.random.normal(key, state.point.position.shape)
         for _ in range(5):
-            leaf, density = frame.leapfrog(leaf)
-        info = trajectory.Transition(jnp.ones(()), jnp.array(5), jnp.array(False), density)
-        return trajectory.Point(leaf.position, density, leaf.gradient), info
+            point, momentum = trajectory.leapfrog(point, momentum, value_and_grad, jnp.array(0.08))
+        info = trajectory.Transition(jnp.ones(()), jnp.array(5), jnp.array(False), point.log_density)
+        return point, info
 
 
 def test_ratio_upside_down_fails() -> None:

@@ -1,44 +1,36 @@
 """Hamiltonian trajectories: the leapfrog, Hamiltonian Monte Carlo, and the multinomial No-U-Turn sampler.
 
-Paper, "Markov Chain Monte Carlo". With M⁻¹ = L Lᵀ the inverse mass, momenta are kept as r = Lᵀp ~ N(0, I): then the
-kinetic energy is |r|²/2 and no product needs the mass. A diagonal L is folded into the step, ε L per coordinate; with a
+Paper, "Markov Chain Monte Carlo". With M⁻¹ = L Lᵀ the inverse mass, momenta are kept as r = Lᵀp ~ N(0, I):
+the kinetic energy is |r|²/2 and no product needs the mass. A diagonal L is folded into the step, ε L; with a
 dense one the trajectory is followed in coordinates z, q = q₀ + L z, where the step is ε again.
 
-A gradient of a small network takes microseconds, and every small kernel beside it counts. So leapfrogs run in blocks:
-the innermost loop holds a gradient, two fused updates, and one write; energies, choices and U-turn tests are made once
-per block, as small matrix products. A subtree that turns inside a block is noticed at the block's end, a few leapfrogs
-late, and rejected as it would have been.
+A gradient of a small network takes microseconds, and each kernel that XLA starts beside it a tenth of one. So
+the loop over leapfrogs starts as few as it can: random numbers are hashes of a counter, scalars travel as one
+array, the chosen leaf is copied only when it changes, and U-turns are tested only where a subtree is complete.
 
-Hoffman & Gelman (2014), The No-U-Turn Sampler; Betancourt (2017), A Conceptual Introduction to Hamiltonian Monte Carlo;
-Phan, Pradhan & Jankowiak (2019), Composable Effects for Flexible and Accelerated Probabilistic Programming in NumPyro
-(the iterative tree).
+Hoffman & Gelman (2014), The No-U-Turn Sampler; Betancourt (2017), A Conceptual Introduction to Hamiltonian
+Monte Carlo; Phan, Pradhan & Jankowiak (2019), Composable Effects for Flexible and Accelerated Probabilistic
+Programming in NumPyro (the tree without recursion).
 """
 
 from collections.abc import Callable
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 
+from credo.random import mix
 from credo.typing import Array, Key
 
 LogDensity = Callable[[Array], Array]
-T = TypeVar("T")
+ValueAndGrad = Callable[[Array], tuple[Array, Array]]
 
 # An error in energy beyond this is a divergence: Stan's threshold.
 DIVERGENCE = 1000.0
-# Leapfrogs per block, a power of two. Longer blocks make the bookkeeping cheaper, and waste more of the last one.
-BLOCK = 8
-# Pairs (first leaf, last leaf) of the subtrees that lie within a block.
-_SPANS = [
-    (first, first + size - 1)
-    for size in (2**level for level in range(1, BLOCK.bit_length()))
-    for first in range(0, BLOCK, size)
-]
-_IS_SPAN = np.zeros((BLOCK, BLOCK), bool)
-_IS_SPAN[tuple(np.transpose(_SPANS))] = True
+# Leaves are weighted by exp(H₀ − H); 2¹⁵ weights of e⁷⁷ add up to less than the largest float, 3·10³⁸. A leaf
+# that the clip changes is e⁷⁷ times as likely as the start: a chain in equilibrium never meets one.
+_LARGEST_LOG_WEIGHT = 77.0
 
 
 class Point(NamedTuple):
@@ -50,7 +42,7 @@ class Point(NamedTuple):
 
 
 class Transition(NamedTuple):
-    """What a transition did. `acceptance` averages min(1, exp(−ΔH)) over the leapfrogs; `energy` is H at the end."""
+    """What a transition did: the mean of min(1, exp(H₀ − H)) over its leapfrogs, …, and H₀ (for E-BFMI)."""
 
     acceptance: Array
     num_leapfrogs: Array
@@ -58,91 +50,77 @@ class Transition(NamedTuple):
     energy: Array
 
 
-class Leaf(NamedTuple):
-    """A state of a trajectory, with the momentum r."""
+class _Leaf(NamedTuple):
+    """A position on a trajectory, and the momentum half a step on: at both ends of a tree, outwards."""
 
     position: Array
     momentum: Array
-    gradient: Array
 
 
-class Subtree(NamedTuple):
-    """A subtree on its way: its newest leaf, the leaf chosen so far, and what the tests need to remember.
+class _Tally(NamedTuple):
+    """The scalars of a subtree: the sum of its weights, the log density of its chosen leaf, …"""
 
-    `firsts` and `own` hold, per level, (momentum, path) of the first leaf of the subtree that is open there, and
-    their product. `block` (BLOCK, 3, D) and `densities` (BLOCK,) are the leaves of the newest block, carried along so
-    that their memory is used again.
-    """
-
-    num_blocks: Array
-    leaf: Leaf
-    chosen: Point
-    log_weight: Array
+    weight: Array
+    log_density: Array
     acceptance: Array
     diverged: Array
+
+
+class _Subtree(NamedTuple):
+    """The loop state while a doubling adds its leaves, one leapfrog each."""
+
+    num_leaves: Array
+    leaf: _Leaf
+    chosen: tuple[Array, Array]  # position and gradient
+    tally: Array  # (4,): a `_Tally`
+    checkpoints: Array  # (max_depth, 2, D)
     turning: Array
-    firsts: Array
-    own: Array
-    block: Array
-    densities: Array
 
 
-class Frame:
-    """The coordinates in which a trajectory from a point is followed: its own for a diagonal mass, z for a dense one.
+class _Tree(NamedTuple):
+    """The loop state between doublings."""
 
-    Arguments:
-        inverse_mass: (D,) or (D, D).
-    """
-
-    def __init__(self, point: Point, log_density: LogDensity, step_size: Array, inverse_mass: Array) -> None:
-        self.log_density = jax.value_and_grad(log_density)
-        self.offset, self.root = point.position, None
-        self.start, self.step = point, step_size * jnp.sqrt(inverse_mass)
-        if inverse_mass.ndim == 2:
-            self.root = jnp.linalg.cholesky(inverse_mass)
-            self.start = Point(jnp.zeros_like(point.position), point.log_density, point.gradient @ self.root)
-            self.step = jnp.full_like(point.position, step_size)
-
-    def value_and_grad(self, position: Array) -> tuple[Array, Array]:
-        if self.root is None:
-            return self.log_density(position)
-        log_density, gradient = self.log_density(self.offset + self.root @ position)
-        return log_density, gradient @ self.root
-
-    def back(self, chosen: Point) -> Point:
-        """A point of the trajectory in the coordinates of the caller."""
-        if self.root is None:
-            return chosen
-        gradient = jax.scipy.linalg.solve_triangular(self.root.T, chosen.gradient)
-        return Point(self.offset + self.root @ chosen.position, chosen.log_density, gradient)
-
-    def leaf(self, momentum: Array) -> Leaf:
-        """The start, with a momentum."""
-        return Leaf(self.start.position, momentum, self.start.gradient)
-
-    def leapfrog(self, leaf: Leaf) -> tuple[Leaf, Array]:
-        """Half a kick, a drift, half a kick: reversible, volume preserving, of second order. Also the log density."""
-        half = leaf.momentum + 0.5 * self.step * leaf.gradient
-        position = leaf.position + self.step * half
-        log_density, gradient = self.value_and_grad(position)
-        return Leaf(position, half + 0.5 * self.step * gradient, gradient), log_density
-
-    def path(self, leaf: Leaf) -> Array:
-        """c with c_b − c_a = Σ (rᵢ + rᵢ₊₁)/2 from leaf a to leaf b: the sum of momenta, less half of those at the ends.
-
-        A leapfrog moves q by ε(r + εg/2) and r by ε(g + g′)/2, so the sum telescopes to Δq/ε + εΔg/4.
-        """
-        return (leaf.position - self.start.position) / self.step + 0.25 * self.step * leaf.gradient
-
-    def turns(self, back: Leaf, front: Leaf) -> Array:
-        """Whether a trajectory turns. Both ends point outwards, so the back's momentum counts with its sign changed."""
-        across = self.path(front) - self.path(back)
-        return (jnp.vdot(-back.momentum, across) <= 0) | (jnp.vdot(front.momentum, across) <= 0)
+    growing: Array
+    depth: Array
+    ends: tuple[_Leaf, _Leaf]
+    chosen: Point
+    weight: Array
+    num_leapfrogs: Array
+    acceptance: Array
+    diverged: Array
+    checkpoints: Array
 
 
 def point_at(log_density: LogDensity, position: Array) -> Point:
     """Log density and gradient at a position."""
     return Point(position, *jax.value_and_grad(log_density)(position))
+
+
+def leapfrog(point: Point, momentum: Array, value_and_grad: ValueAndGrad, step: Array) -> tuple[Point, Array]:
+    """Half a kick, a drift, half a kick: reversible, volume preserving, of second order.
+
+        r½ = r + step/2 · ∇log p(q),   q′ = q + step · r½,   r′ = r½ + step/2 · ∇log p(q′)
+
+    Arguments:
+        point: at q.
+        momentum: r, (D,).
+        value_and_grad: q -> (log p(q), ∇log p(q)).
+        step: (D,) or a scalar; negative to go back.
+
+    >>> normal = jax.value_and_grad(lambda q: -0.5 * jnp.sum(q**2))
+    >>> start = Point(jnp.ones(1), *normal(jnp.ones(1)))
+    >>> point, momentum = leapfrog(start, jnp.zeros(1), normal, jnp.array(0.1))
+    >>> round(float(point.position[0]), 5), round(float(momentum[0]), 5)
+    (0.995, -0.09975)
+    """
+    half = momentum + 0.5 * step * point.gradient
+    return _drift_and_kick(_Leaf(point.position, half), value_and_grad, step)
+
+
+def _drift_and_kick(leaf: _Leaf, value_and_grad: ValueAndGrad, step: Array) -> tuple[Point, Array]:
+    position = leaf.position + step * leaf.momentum
+    log_density, gradient = value_and_grad(position)
+    return Point(position, log_density, gradient), leaf.momentum + 0.5 * step * gradient
 
 
 def hmc(
@@ -153,164 +131,196 @@ def hmc(
     inverse_mass: Array,
     num_leapfrogs: Array,
 ) -> tuple[Point, Transition]:
-    """One transition of Hamiltonian Monte Carlo: follow a trajectory, accept its end with min(1, exp(−ΔH))."""
+    """One transition of Hamiltonian Monte Carlo: to a trajectory's end, with probability min(1, exp(H₀ − H)).
+
+    Arguments: those of `nuts`. `num_leapfrogs` may be traced: draw it at random, as a fixed one can resonate.
+    """
+    start, value_and_grad, step, back = _whitened(point, log_density, step_size, inverse_mass)
     momentum_key, accept_key = jax.random.split(key)
-    frame = Frame(point, log_density, step_size, inverse_mass)
-    start = frame.leaf(jax.random.normal(momentum_key, point.position.shape))
-    end, end_density = lax.fori_loop(
-        0, num_leapfrogs, lambda _, carry: frame.leapfrog(carry[0]), (start, point.log_density)
-    )
-    start_energy, end_energy = (
-        energy_of(point.log_density, start.momentum),
-        energy_of(end_density, end.momentum),
-    )
-    error = _or_infinite(end_energy - start_energy)
+    momentum = jax.random.normal(momentum_key, start.position.shape)
+    energy = _energy(start.log_density, momentum)
+
+    def advance(_: Array, state: tuple[Point, Array]) -> tuple[Point, Array]:
+        return leapfrog(state[0], state[1], value_and_grad, step)
+
+    end, momentum = lax.fori_loop(0, num_leapfrogs, advance, (start, momentum))
+    error = _error(end.log_density, momentum, energy)
     acceptance = jnp.exp(-jnp.maximum(error, 0.0))
-    accepted = jax.random.uniform(accept_key) < acceptance
-    end_point = frame.back(Point(end.position, end_density, end.gradient))
-    moved = jax.tree.map(lambda new, old: jnp.where(accepted, new, old), end_point, point)
-    energy = jnp.where(accepted, end_energy, start_energy)
-    return moved, Transition(acceptance, num_leapfrogs, error > DIVERGENCE, energy)
-
-
-class Tree(NamedTuple):
-    """A trajectory on its way: its two ends, both pointing outwards, and the point chosen so far."""
-
-    depth: Array
-    growing: Leaf
-    resting: Leaf
-    chosen: Point
-    log_weight: Array
-    num_leapfrogs: Array
-    acceptance: Array
-    diverged: Array
-    done: Array
+    chosen = _where(jax.random.uniform(accept_key) < acceptance, end, start)
+    return back(chosen), Transition(acceptance, jnp.asarray(num_leapfrogs), error > DIVERGENCE, energy)
 
 
 def nuts(
     key: Key, point: Point, log_density: LogDensity, step_size: Array, inverse_mass: Array, max_depth: int
 ) -> tuple[Point, Transition]:
-    """One transition of the No-U-Turn sampler.
+    """One transition of the No-U-Turn sampler, with a multinomial choice of the next point.
 
-    The trajectory doubles, to a random side each time, until it or one of its dyadic subtrees turns back on itself; a
-    state of it is chosen with probability ∝ exp(−H), progressively, with a bias towards the newer half.
+    The trajectory doubles, to a random side each time, until it or one of its dyadic subtrees turns back on
+    itself; a leaf is chosen with probability ∝ exp(−H), progressively, with a bias towards the newer half.
+
+    A tree turns back when the momentum at one of its ends points against the way from end to end. The ends are
+    half a step outside the first and the last leaf, so that the two halves of a tree meet. From leaf to leaf
+    they would leave a gap of one step, which lets independent normals go round in circles at some step sizes
+    (Stan makes two more tests per tree instead).
 
     Arguments:
         point: where the chain stands, (D,).
+        log_density: where it, or its gradient, is not finite, the trajectory ends as a divergence.
+        step_size: ε.
         inverse_mass: (D,) for a diagonal mass, (D, D) for a dense one.
-        max_depth: at most this many doublings.
+        max_depth: at most this many doublings. The memory is 2 · max_depth · D floats.
+
+    >>> log_density = lambda q: -0.5 * jnp.sum(q**2)
+    >>> start = point_at(log_density, jnp.zeros(3))
+    >>> point, transition = nuts(jax.random.key(0), start, log_density, jnp.array(0.5), jnp.ones(3), 10)
+    >>> point.position.shape, bool(transition.diverged)
+    ((3,), False)
     """
-    momentum_key, side_key, accept_key, choice_key = jax.random.split(key, 4)
-    frame = Frame(point, log_density, step_size, inverse_mass)
-    momentum = jax.random.normal(momentum_key, point.position.shape)
-    energy = energy_of(point.log_density, momentum)
-    swaps = jax.random.bernoulli(side_key, shape=(max_depth,))
-    log_uniforms = jnp.log(jax.random.uniform(accept_key, (max_depth,)))
+    start, value_and_grad, step, back = _whitened(point, log_density, step_size, inverse_mass)
+    momentum_key, tree_key = jax.random.split(key)
+    momentum = jax.random.normal(momentum_key, start.position.shape)
+    sides, leaf_seed, subtree_seed = jax.random.bits(tree_key, (3,))
+    energy = _energy(start.log_density, momentum)
 
-    def double(tree: Tree) -> Tree:
-        swap = swaps[tree.depth]
-        growing = _where(swap, tree.resting, tree.growing)
-        resting = _where(swap, tree.growing, tree.resting)
-        num_leaves = 1 << tree.depth
-        keys = jax.random.fold_in(choice_key, tree.depth)
-        new = grow(keys, frame, growing, num_leaves, energy, max_depth)
-        valid = ~(new.turning | new.diverged)
-        taken = valid & (log_uniforms[tree.depth] < new.log_weight - tree.log_weight)
-        return Tree(
+    def end(leaf: _Leaf, ahead: float = 0.5) -> Array:
+        """(2, D): the momentum of a leaf, and its position half a step on, in steps from the start."""
+        return jnp.stack([leaf.momentum, (leaf.position - start.position) / step + ahead * leaf.momentum])
+
+    def double(tree: _Tree) -> _Tree:
+        near, far = _where((sides >> tree.depth) & 1 == 1, tree.ends, tree.ends[::-1])
+        size = jnp.left_shift(1, tree.depth)
+
+        def add_leaf(subtree: _Subtree) -> _Subtree:
+            point, momentum = _drift_and_kick(subtree.leaf, value_and_grad, step)
+            leaf = _Leaf(point.position, momentum + 0.5 * step * point.gradient)
+            error = _error(point.log_density, momentum, energy)
+            own_weight = jnp.exp(jnp.minimum(-error, _LARGEST_LOG_WEIGHT))
+            old = _Tally(*subtree.tally)
+            weight = old.weight + own_weight
+            taken = _uniform(leaf_seed, tree.num_leapfrogs + subtree.num_leaves) * weight < own_weight
+            tally = _Tally(
+                weight,
+                jnp.where(taken, point.log_density, old.log_density),
+                old.acceptance + jnp.minimum(own_weight, 1.0),
+                (error > DIVERGENCE).astype(weight.dtype),
+            )
+            before = end(_Leaf(point.position, subtree.leaf.momentum), ahead=-0.5)
+            checkpoints, turning = _test_subtrees(subtree.checkpoints, subtree.num_leaves, before, lambda: end(leaf))
+            chosen = lax.cond(taken, lambda: (point.position, point.gradient), lambda: subtree.chosen)
+            return _Subtree(subtree.num_leaves + 1, leaf, chosen, jnp.stack(tally), checkpoints, turning)
+
+        def growing(subtree: _Subtree) -> Array:
+            return (subtree.num_leaves < size) & ~subtree.turning & (_Tally(*subtree.tally).diverged == 0)
+
+        zero = jnp.zeros_like(energy)
+        tally = jnp.stack(_Tally(zero, zero, tree.acceptance, zero))
+        # The first leaf is always taken, so that what is chosen here does not matter.
+        empty = _Subtree(jnp.array(0), near, tuple(near), tally, tree.checkpoints, jnp.array(False))
+        subtree = lax.while_loop(growing, add_leaf, empty)
+        new = _Tally(*subtree.tally)
+        valid = ~subtree.turning & (new.diverged == 0)
+        taken = valid & (_uniform(subtree_seed, tree.depth) * tree.weight < new.weight)
+        candidate = Point(subtree.chosen[0], new.log_density, subtree.chosen[1])
+        # The momentum at the far end points outwards, against the new subtree's direction.
+        turning = _turns(end(far) * jnp.array([[-1.0], [1.0]]), end(subtree.leaf))
+        return _Tree(
+            growing=valid & ~turning & (tree.depth + 1 < max_depth),
             depth=tree.depth + 1,
-            growing=new.leaf,
-            resting=resting,
-            chosen=_where(taken, new.chosen, tree.chosen),
-            log_weight=jnp.logaddexp(tree.log_weight, new.log_weight),
-            num_leapfrogs=tree.num_leapfrogs + jnp.minimum(new.num_blocks * BLOCK, num_leaves),
-            acceptance=tree.acceptance + new.acceptance,
-            diverged=new.diverged,
-            done=~valid | frame.turns(resting, new.leaf) | (tree.depth + 1 == max_depth),
+            ends=(far, subtree.leaf),
+            chosen=_where(taken, candidate, tree.chosen),
+            weight=tree.weight + new.weight,
+            num_leapfrogs=tree.num_leapfrogs + subtree.num_leaves,
+            acceptance=new.acceptance,
+            diverged=new.diverged > 0,
+            checkpoints=subtree.checkpoints,
         )
 
-    zero, no = jnp.zeros(()), jnp.array(False)
-    none, ends = jnp.array(0), (frame.leaf(momentum), frame.leaf(-momentum))
-    first = Tree(none, *ends, frame.start, zero, none, zero, no, no)
-    tree = lax.while_loop(lambda tree: ~tree.done, double, first)
-    acceptance = tree.acceptance / tree.num_leapfrogs
-    return frame.back(tree.chosen), Transition(acceptance, tree.num_leapfrogs, tree.diverged, energy)
-
-
-def grow(key: Key, frame: Frame, start: Leaf, num_leaves: Array, energy: Array, max_depth: int) -> Subtree:
-    """A subtree of `num_leaves` leaves (a power of two) that goes on from `start`, block by block."""
-    in_block = jnp.minimum(num_leaves, BLOCK)
-    leaf_numbers = jnp.arange(BLOCK)
-    levels = jnp.arange(max_depth)
-
-    def step(number: Array, carry: tuple[Leaf, Array, Array]) -> tuple[Leaf, Array, Array]:
-        leaf, block, densities = carry
-        leaf, density = frame.leapfrog(leaf)
-        block = lax.dynamic_update_index_in_dim(block, jnp.stack(leaf), number, 0)
-        return leaf, block, lax.dynamic_update_index_in_dim(densities, density, number, 0)
-
-    def extend(tree: Subtree) -> Subtree:
-        leaf, block, densities = lax.fori_loop(0, in_block, step, (tree.leaf, tree.block, tree.densities))
-        leaves = Leaf(block[:, 0], block[:, 1], block[:, 2])
-        momenta, paths = leaves.momentum, frame.path(leaves)
-        present = leaf_numbers < in_block
-
-        errors = _or_infinite(energy_of(densities, momenta) - energy)
-        log_weights = jnp.where(present, -errors, -jnp.inf)
-        # Gumbel's trick: one draw among the leaves of the block and the leaf chosen before, by their weights.
-        gumbels = jax.random.gumbel(jax.random.fold_in(key, tree.num_blocks), (BLOCK + 1,))
-        winner = jnp.argmax(log_weights + gumbels[1:])
-        keep = tree.log_weight + gumbels[0] >= (log_weights + gumbels[1:])[winner]
-        candidate = Point(block[winner, 0], densities[winner], block[winner, 2])
-
-        products = momenta @ paths.T
-        own = jnp.diagonal(products)
-        # Subtrees within the block: rᵢ·(cⱼ − cᵢ) and rⱼ·(cⱼ − cᵢ) of first leaf i and last leaf j.
-        turned = ((products - own[:, None] <= 0) | (own[None, :] - products.T <= 0)) & _IS_SPAN
-        turning_within = jnp.any(turned & present[None, :])
-        # Larger subtrees that end with this block: with the trailing ones of its number, as many levels close.
-        number = tree.num_blocks
-        level = lax.population_count(number >> 1)
-        num_closed = lax.population_count(number & ~(number + 1))
-        last = jnp.stack([momenta[-1], paths[-1]])
-        across = jnp.einsum("lsd,td->lst", tree.firsts, last)
-        turned_across = (across[:, 0, 1] - tree.own <= 0) | (own[-1] - across[:, 1, 0] <= 0)
-        turning_across = jnp.any(turned_across & (levels <= level) & (levels > level - num_closed))
-        # An even block opens a subtree at its level. An odd one opens none: its row, the last, is never read.
-        row = jnp.where(number % 2 == 0, level, max_depth - 1)
-        first = jnp.stack([momenta[0], paths[0]])
-        return Subtree(
-            num_blocks=number + 1,
-            leaf=leaf,
-            chosen=_where(keep, tree.chosen, candidate),
-            log_weight=jnp.logaddexp(tree.log_weight, jax.nn.logsumexp(log_weights)),
-            acceptance=tree.acceptance + jnp.sum(jnp.where(present, jnp.exp(-jnp.maximum(errors, 0.0)), 0.0)),
-            diverged=jnp.any(present & (errors > DIVERGENCE)),
-            turning=turning_within | turning_across,
-            firsts=lax.dynamic_update_index_in_dim(tree.firsts, first, row, 0),
-            own=jnp.where(levels == row, own[0], tree.own),
-            block=block,
-            densities=densities,
-        )
-
-    zero, no = jnp.zeros(()), jnp.array(False)
-    nothing = Point(start.position, zero, start.gradient)
-    tests = (jnp.zeros((max_depth, 2, start.position.size)), jnp.zeros(max_depth))
-    buffers = (jnp.zeros((BLOCK, 3, start.position.size)), jnp.zeros(BLOCK))
-    first = Subtree(jnp.array(0), start, nothing, -jnp.array(jnp.inf), zero, no, no, *tests, *buffers)
-    return lax.while_loop(
-        lambda tree: (tree.num_blocks * BLOCK < num_leaves) & ~tree.turning & ~tree.diverged, extend, first
+    kick = 0.5 * step * start.gradient
+    seed = _Tree(
+        growing=jnp.array(True),
+        depth=jnp.array(0),
+        ends=(_Leaf(start.position, kick + momentum), _Leaf(start.position, kick - momentum)),
+        chosen=start,
+        weight=jnp.ones_like(energy),
+        num_leapfrogs=jnp.array(0),
+        acceptance=jnp.zeros_like(energy),
+        diverged=jnp.array(False),
+        checkpoints=jnp.zeros((max_depth, 2, momentum.size), momentum.dtype),
     )
+    tree = lax.while_loop(lambda tree: tree.growing, double, seed)
+    acceptance = tree.acceptance / tree.num_leapfrogs
+    return back(tree.chosen), Transition(acceptance, tree.num_leapfrogs, tree.diverged, energy)
 
 
-def energy_of(log_density: Array, momentum: Array) -> Array:
-    """H = −log p + |r|²/2, for one leaf or a block of them."""
-    return 0.5 * jnp.sum(momentum**2, axis=-1) - log_density
+def _test_subtrees(checkpoints: Array, number: Array, before: Array, after: Callable[[], Array]) -> tuple[Array, Array]:
+    """The checkpoints with a new leaf among them, and whether a subtree that the leaf completes turns back.
+
+    A leaf whose number (from 0) ends in k binary ones completes subtrees of 2, 4, … 2ᵏ leaves, which begin at
+    even numbers. An even leaf is kept in the row that counts the ones in its number: the next to come there
+    finds all subtrees that begin with it complete. Odd leaves go to the last row, which is not read.
+    """
+    num_completed = lax.population_count(number ^ (number + 1)) - 1
+    row = lax.population_count(number >> 1)
+    here = jnp.where(num_completed > 0, checkpoints.shape[0] - 1, row)
+    checkpoints = lax.dynamic_update_index_in_dim(checkpoints, before, here, 0)
+
+    def some_turn() -> Array:
+        last = after()
+
+        def untested(state: tuple[Array, Array]) -> Array:
+            return (state[0] < num_completed) & ~state[1]
+
+        def test(state: tuple[Array, Array]) -> tuple[Array, Array]:
+            return state[0] + 1, _turns(checkpoints[row - state[0]], last)
+
+        return lax.while_loop(untested, test, (jnp.array(0), jnp.array(False)))[1]
+
+    return checkpoints, lax.cond(num_completed > 0, some_turn, lambda: jnp.array(False))
 
 
-def _or_infinite(error: Array) -> Array:
-    """An energy that is not a number is infinitely wrong."""
+def _turns(first: Array, last: Array) -> Array:
+    """Whether the momentum at either end points against the way from the first end (2, D) to the last."""
+    return jnp.any(jnp.stack([first[0], last[0]]) @ (last[1] - first[1]) <= 0)
+
+
+def _energy(log_density: Array, momentum: Array) -> Array:
+    """H = −log p(q) + |r|²/2, and infinite where that is not a finite number."""
+    energy = 0.5 * jnp.vdot(momentum, momentum) - log_density
+    return jnp.where(jnp.isfinite(energy), energy, jnp.inf)
+
+
+def _error(log_density: Array, momentum: Array, initial_energy: Array) -> Array:
+    error = _energy(log_density, momentum) - initial_energy
     return jnp.where(jnp.isnan(error), jnp.inf, error)
 
 
-def _where(condition: Array, yes: T, no: T) -> T:
+def _uniform(seed: Array, number: Array) -> Array:
+    """A uniform that is a hash of a counter: threefry in the loop would cost as much as all bookkeeping."""
+    bits = mix(seed + number.astype(jnp.uint32) * jnp.uint32(0x9E3779B9))
+    # The middles of 2²³ equal intervals: exact in single precision, and never 0 or 1.
+    return ((bits >> 9).astype(jnp.float32) + 0.5) * 2.0**-23
+
+
+def _where(condition: Array, yes: Any, no: Any) -> Any:
     return jax.tree.map(lambda a, b: jnp.where(condition, a, b), yes, no)
+
+
+def _whitened(
+    point: Point, log_density: LogDensity, step_size: Array, inverse_mass: Array
+) -> tuple[Point, ValueAndGrad, Array, Callable[[Point], Point]]:
+    """The start, the density and the step in coordinates where momenta are N(0, I); and the way back."""
+    value_and_grad = jax.value_and_grad(log_density)
+    if inverse_mass.ndim == 1:
+        return point, value_and_grad, step_size * jnp.sqrt(inverse_mass), lambda chosen: chosen
+    root = jnp.linalg.cholesky(inverse_mass)
+
+    def in_z(z: Array) -> tuple[Array, Array]:
+        log_density, gradient = value_and_grad(point.position + root @ z)
+        return log_density, gradient @ root
+
+    def back(chosen: Point) -> Point:
+        gradient = jax.scipy.linalg.solve_triangular(root, chosen.gradient, trans=1, lower=True)
+        return Point(point.position + root @ chosen.position, chosen.log_density, gradient)
+
+    start = Point(jnp.zeros_like(point.position), point.log_density, point.gradient @ root)
+    return start, in_z, jnp.full_like(point.position, step_size), back
