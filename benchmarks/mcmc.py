@@ -28,8 +28,7 @@ from credo.posterior import Provenance
 console = Console(width=140)
 
 # Whole runs: (problem, warm-up and draws per chain, doublings at most). The same for both sides.
-WHOLE_RUNS = ((SMALL, 500, 10), (MEDIUM, 200, 7), (LARGE, 60, 5))
-ROUNDS = 2
+WHOLE_RUNS = ((SMALL, 300, 10), (MEDIUM, 100, 7), (LARGE, 40, 5))
 
 
 def main() -> None:
@@ -44,8 +43,8 @@ def main() -> None:
 def leapfrogs() -> None:
     """Time per leapfrog of NUTS inside the engine, against a bare scan of the hand-written gradient."""
     table = _table("NUTS, time per leapfrog (one chain)", "problem", "bare gradient", "credo NUTS", "ratio", "asked")
-    for problem, depth, asked in ((SMALL, 8, 1.3), (MEDIUM, 6, 1.15), (LARGE, 4, 1.15)):
-        num_steps = {SMALL: 20_000, MEDIUM: 400, LARGE: 60}[problem]
+    for problem, depth, num_records, asked in ((SMALL, 8, 40, 1.3), (MEDIUM, 6, 8, 1.15), (LARGE, 4, 4, 1.15)):
+        num_steps = num_records * 2**depth
         gradient = jax.value_and_grad(problem.hand_written())
 
         def bare(
@@ -53,7 +52,7 @@ def leapfrogs() -> None:
         ) -> Any:
             return _bare_scan(gradient, num_steps, problem.start())
 
-        nuts = _nuts_chunk(problem, depth)
+        nuts = _nuts_chunk(problem, depth, num_records)
         num_leapfrogs = nuts()
         times = best_of(8, {"bare": bare, "nuts": nuts})
         per_bare, per_leapfrog = times["bare"] / num_steps, times["nuts"] / num_leapfrogs
@@ -122,16 +121,17 @@ def prediction() -> None:
 
 
 def scaling() -> None:
-    """Time per leapfrog as the data and the network grow."""
-    table = _table("Scaling of a leapfrog", "what grows", "size", "per leapfrog", "per leapfrog and unit")
-    for num_data in (1_000, 10_000, 100_000, 1_000_000):
-        time = _time_per_leapfrog(Problem((8, 50, 1), num_data))
-        table.add_row("rows N (8-50-1)", f"{num_data:,}", f"{time * 1e3:.3f} ms", f"{time / num_data * 1e9:.1f} ns")
-    for width in (100, 1_000, 10_000, 100_000):
-        problem = Problem((8, width, 1), 100)
-        time = _time_per_leapfrog(problem)
-        size = problem.num_parameters
-        table.add_row("weights D (N=100)", f"{size:,}", f"{time * 1e3:.3f} ms", f"{time / size * 1e9:.1f} ns")
+    """Time per leapfrog as the data and the network grow, beside that of the bare gradient."""
+    columns = ("what grows", "size", "bare gradient", "credo NUTS", "per leapfrog and unit")
+    table = _table("Scaling of a leapfrog", *columns)
+    for size in (1_000, 10_000, 100_000, 1_000_000):
+        for what, problem, unit in (
+            ("rows N (8-50-1)", Problem((8, 50, 1), size), size),
+            ("weights D (N=100)", Problem((8, size // 10, 1), 100), size),
+        ):
+            bare, nuts = _time_of_gradient(problem), _time_per_leapfrog(problem)
+            per_unit = f"{nuts / unit * 1e9:.1f} ns"
+            table.add_row(what, f"{size:,}", f"{bare * 1e3:.3f} ms", f"{nuts * 1e3:.3f} ms", per_unit)
     console.print(table)
 
 
@@ -143,13 +143,10 @@ def whole_runs() -> None:
         *("ESS/s NumPyro", "ESS/s credo", "ESS/s ratio"),
     )
     for problem, num, depth in WHOLE_RUNS:
-        results: dict[str, list[dict[str, float]]] = {"credo": [], "parallel": [], "vectorized": []}
-        for _ in range(ROUNDS):
-            for side in results:
-                results[side].append(_in_new_process(side, problem, num, depth))
-        best = {side: min(runs, key=lambda run: run["seconds"]) for side, runs in results.items()}
-        peer_name = min(("parallel", "vectorized"), key=lambda side: best[side]["seconds"])
-        peer, ours = best[peer_name], best["credo"]
+        first = {side: _in_new_process(side, problem, num, depth) for side in ("credo", "parallel", "vectorized")}
+        peer_name = min(("parallel", "vectorized"), key=lambda side, first=first: first[side]["seconds"])
+        second = {side: _in_new_process(side, problem, num, depth) for side in ("credo", peer_name)}
+        ours, peer = (min(first[side], second[side], key=lambda run: run["seconds"]) for side in second)
         speeds = [run["ess"] / run["seconds"] for run in (peer, ours)]
         table.add_row(
             problem.name, f"{num} + {num}, {depth}", f"{peer['seconds']:.1f} s ({peer_name})",
@@ -187,12 +184,11 @@ def _fixed_work(num_samples: int, depth: int, num_chains: int = 1) -> credo.NUTS
 class _FixedStep(credo.NUTS):
     def init(self, *arguments: Any) -> Any:
         state = super().init(*arguments)
-        return state._replace(tuning=state.tuning._replace(step_size=jnp.array(1e-5)))
+        return state._replace(tuning=state.tuning._replace(step_size=jnp.array(1e-7)))
 
 
-def _nuts_chunk(problem: Problem, depth: int) -> Callable[[], int]:
+def _nuts_chunk(problem: Problem, depth: int, num_records: int) -> Callable[[], int]:
     """One compiled chunk of full trajectories in the engine; returns how many leapfrogs it made."""
-    num_records = {SMALL: 40, MEDIUM: 8, LARGE: 4}[problem]
     model, data = problem.model().bind(problem.arrays()), credo.Data(*problem.arrays()).batch()
     method = _fixed_work(num_records, depth)
     driver = engine.Driver(method, model, method.plan(), num_records)
@@ -207,13 +203,18 @@ def _nuts_chunk(problem: Problem, depth: int) -> Callable[[], int]:
 
 
 def _time_per_leapfrog(problem: Problem) -> float:
-    model, data = problem.model().bind(problem.arrays()), credo.Data(*problem.arrays()).batch()
-    method = _fixed_work(2, 4)
-    driver = engine.Driver(method, model, method.plan(), 2)
-    chain = driver.start(0, 0, None, data, None)
-    driver.compile([chain])
-    time = min(seconds(lambda: driver.chunk(chain, num_records=2, thin=1)) for _ in range(3))
-    return time / (2 * 15)
+    nuts = _nuts_chunk(problem, depth=4, num_records=2)
+    num_leapfrogs = nuts()
+    return min(seconds(nuts) for _ in range(3)) / num_leapfrogs
+
+
+def _time_of_gradient(problem: Problem) -> float:
+    def bare() -> Any:
+        return _bare_scan(gradient, 20, problem.start())
+
+    gradient = jax.value_and_grad(problem.hand_written())
+    jax.block_until_ready(bare())
+    return min(seconds(bare) for _ in range(3)) / 20
 
 
 def _in_new_process(side: str, problem: Problem, num: int, depth: int) -> dict[str, float]:

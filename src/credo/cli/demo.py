@@ -37,7 +37,7 @@ def _regression(console: "Console", out: Path, seed: int, quick: bool) -> "tuple
 
     console.rule("Regression: noisy points, and a hole between them")
     data = credo.datasets.gap(seed=seed)
-    model = credo.models.regression(credo.networks.MLP([20], out=1, activation="tanh"), prior=credo.priors.normal(1.0))
+    model = credo.models.regression(credo.networks.MLP([50], out=1, activation="tanh"), prior=credo.priors.normal(1.0))
     posterior = credo.fit(model, data, _sampler(quick), seed=seed)
     console.print(str(posterior.diagnostics))
     x = np.linspace(data.x.min() - 1, data.x.max() + 1, 300)
@@ -72,11 +72,9 @@ def _classification(console: "Console", out: Path, seed: int, quick: bool) -> "t
 def _sampler(quick: bool) -> "NUTS":
     import credo
 
-    return (
-        credo.NUTS(num_samples=20, num_warmup=30, num_chains=2, max_depth=5)
-        if quick
-        else credo.NUTS(num_samples=500, num_warmup=500, max_depth=8)
-    )
+    if quick:
+        return credo.NUTS(num_samples=20, num_warmup=30, num_chains=2, max_depth=5)
+    return credo.NUTS(num_samples=400, num_warmup=400)
 
 
 def _table(console: "Console", regression: "tuple[Posterior, Data]", classification: "tuple[Posterior, Data]") -> None:

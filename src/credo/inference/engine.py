@@ -32,7 +32,7 @@ from credo.typing import Array, Batch, Key, Theta, Tree
 # and a prompt answer to Ctrl-C.
 SECONDS_PER_CHUNK = 0.25
 # The draws of a chunk wait in a buffer on the device: at most this many, and at most this many bytes.
-RECORDS_PER_CHUNK = 512
+RECORDS_PER_CHUNK = 4096
 BYTES_PER_CHUNK = 2**26
 
 
