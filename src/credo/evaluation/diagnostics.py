@@ -8,7 +8,7 @@ R-hat is rank-normalised and split, ESS is bulk and tail (Vehtari et al., 2021),
 Betancourt (2016).
 """
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -47,6 +47,7 @@ class Diagnostics:
 
     num_chains: int
     num_draws: int
+    num_parameters: int
     weights: Convergence | None
     functions: Convergence | None
     acceptance: float | None
@@ -68,7 +69,8 @@ class Diagnostics:
         if self.functions is not None:
             lines.append(f"functions  {self.functions}   (worst of {self.functions.num_quantities} probed outputs)")
         if self.weights is not None:
-            lines.append(f"weights    {self.weights}   (worst of {self.weights.num_quantities} numbers)")
+            share = f"{self.weights.num_quantities} of {self.num_parameters:,}"
+            lines.append(f"weights    {self.weights}   (worst of {share} numbers)")
         figures = [
             f"acceptance {self.acceptance:.2f}" if self.acceptance is not None else "",
             f"divergences {self.num_divergences}" if self.num_divergences is not None else "",
@@ -79,8 +81,6 @@ class Diagnostics:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for tables and JSON."""
-        from dataclasses import asdict
-
         return asdict(self) | {"verdict": self.verdict}
 
 
@@ -100,7 +100,8 @@ def diagnose(posterior: "Draws") -> Diagnostics:
     }
     frozen = [] if predictions is None else np.flatnonzero(np.all(np.ptp(predictions, axis=1) == 0, axis=-1)).tolist()
     advice = tuple(_advice(posterior, functions, frozen, figures))
-    return Diagnostics(posterior.num_chains, posterior.num_draws, weights, functions, advice=advice, **figures)
+    sizes = (posterior.num_chains, posterior.num_draws, posterior.model.num_parameters)
+    return Diagnostics(*sizes, weights, functions, advice=advice, **figures)
 
 
 def convergence(quantities: np.ndarray) -> Convergence:
