@@ -31,9 +31,10 @@ from credo.typing import Array, Batch, Key, Theta, Tree
 # A chunk is long enough to hide the host's work (under a millisecond), and short enough for a live progress bar
 # and a prompt answer to Ctrl-C.
 SECONDS_PER_CHUNK = 0.25
-# The draws of a chunk wait in a buffer on the device: at most this many, and at most this many bytes.
+# The draws of a chunk wait in a buffer on the device: at most this many, and at most this many bytes, because every
+# chunk begins by clearing it.
 RECORDS_PER_CHUNK = 4096
-BYTES_PER_CHUNK = 2**26
+BYTES_PER_CHUNK = 2**22
 
 
 class NonFiniteError(ArithmeticError):
@@ -277,7 +278,8 @@ def _zeros(shapes: Tree, *leading: int) -> Tree:
 
 
 def _head(tree: Tree, num: int) -> Tree:
-    return jax.tree.map(lambda leaf: np.asarray(leaf)[:num], tree)
+    """The records that were written. Copied: a view would keep the whole buffer of every chunk in memory."""
+    return jax.tree.map(lambda leaf: np.asarray(leaf)[:num].copy(), tree)
 
 
 def _row(tree: Tree, index: int) -> Tree:
