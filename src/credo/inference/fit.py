@@ -69,9 +69,10 @@ def fit(
     train, held_out = _split(as_data(data), validation, method)
     bound = model.bind(train)
     _refuse_if_too_large(method, bound)
+    batch = train.batch()
     try:
-        starts = _starts(method, bound, train.batch(), seed, progress)
-        run = engine.run(method, bound, train.batch(), seed=seed, starts=starts, held_out=held_out, progress=progress)
+        starts = _starts(method, bound, batch, seed, progress)
+        run = engine.run(method, bound, batch, seed=seed, starts=starts, held_out=held_out, progress=progress)
     except engine.NonFiniteError as error:
         if error.posterior is not None:
             error.posterior = _placed(error.posterior, train)

@@ -101,7 +101,7 @@ class Method:
         bound = model if model.rows is not None else model.bind(data)
         plan = self.plan()
         draw = jax.eval_shape(
-            lambda theta: self.draw(bound, self.init(random.key(0), bound, theta, _batch(bound), None)),
+            lambda theta: self.draw(bound, self.init(random.key(0), bound, theta, bound.example(), None)),
             bound.template,
         )
         per_draw = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(draw))
@@ -139,12 +139,6 @@ def in_words(num_bytes: float) -> str:
             return f"{num_bytes:.3g} {unit}"
         num_bytes /= 1000
     return f"{num_bytes:.3g} TB"
-
-
-def _batch(model: Model) -> Batch:
-    if model.rows is None:
-        raise ValueError("the model has not seen data; call model.bind((x, y)) first")
-    return model.rows.example()
 
 
 def _jsonable(value: Any) -> Any:

@@ -83,7 +83,7 @@ class MetropolisHastings(Method):
         return Plan(self.num_samples, self.num_warmup, self.thin, self.num_chains)
 
     def init(self, key: Key, model: Model, theta: Theta, data: Batch, held_out: Batch | None) -> MetropolisState:
-        return MetropolisState(jnp.array(0), theta, model.log_joint(theta, data), jnp.array(self.initial_log_scale))
+        return MetropolisState(jnp.array(0), theta, model.log_joint(theta, data), jnp.zeros(()))
 
     def step(
         self, key: Key, model: Model, state: MetropolisState, batch: Batch
@@ -110,10 +110,6 @@ class MetropolisHastings(Method):
             return proposed, jnp.zeros(())
         log_prob = self.proposal.log_prob
         return proposed, log_prob(state.theta, proposed) - log_prob(proposed, state.theta)
-
-    @property
-    def initial_log_scale(self) -> float:
-        return 0.0
 
     def tuned(self, state: MetropolisState, acceptance: Array) -> Array:
         """A proposal of the user's own has no scale to tune."""

@@ -6,7 +6,6 @@ import jax
 import numpyro
 
 from credo.models.priors import ByPath, Parameter, Prior
-from credo.models.program import Program
 from credo.networks import functional
 from credo.typing import Array, Theta
 
@@ -52,6 +51,3 @@ def check_paths(paths: list[str], prior: Prior) -> None:
         raise ValueError(f"the network has a parameter named {taken[0]!r}, which is a site of the model; rename it")
     if isinstance(prior, ByPath):
         prior.check(paths)
-
-
-__all__ = ["Program", "initial_weights", "num_outputs", "stochastic_outputs"]

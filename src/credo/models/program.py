@@ -113,11 +113,15 @@ class Model:
             )
         return self.rows
 
+    def example(self) -> Batch:
+        """A few rows of zeros in the shape of the data: enough to trace the program."""
+        return self._bound.example()
+
     # -- densities ---------------------------------------------------------------------------------------
 
     def log_prior(self, theta: Theta) -> Array:
         """log p(theta) of the unconstrained theta, log-Jacobians and factors outside the plate included."""
-        return self._log_sums(theta, self._bound.example())[0]
+        return self._log_sums(theta, self.example())[0]
 
     def log_likelihood(self, theta: Theta, batch: Batch) -> Array:
         """Σ_batch log p(y | x, theta): what stands inside the plate `data`."""
@@ -174,7 +178,7 @@ class Model:
 
     def describe(self) -> Description:
         """What is drawn, with which prior, how many numbers."""
-        example = self._bound.example()
+        example = self.example()
         zeros = {name: jnp.zeros(leaf.shape) for name, leaf in self.template.items()}
         trace = self._trace(zeros, example.x, example.y)[0]
         return Description(
@@ -192,7 +196,7 @@ class Model:
         """
         theta = {name: leaf[0] for name, leaf in self.sample_prior(key, 1).items()}
         if self.initial is not None:
-            example = self._bound.example()
+            example = self.example()
             own = self.initial(example.x)
             trace = self._trace(theta, example.x, example.y)[0]
             for name in own.keys() & theta.keys():
@@ -203,7 +207,7 @@ class Model:
 
     def constrain(self, theta: Theta) -> Theta:
         """theta in the units of the program: a noise scale is positive again, and so on."""
-        example = self._bound.example()
+        example = self.example()
         trace = self._trace(theta, example.x, example.y)[0]
         return {name: trace[name]["value"] for name in theta}
 
@@ -222,11 +226,11 @@ class Model:
         """The program as a Bayesian belief network: nodes, edges and plates."""
         from credo.models.graph import graph_of
 
-        example = self._bound.example()
+        example = self.example()
         return graph_of(self.program, example.x, example.y)
 
     def _prior_trace(self, key: Key) -> dict[str, Any]:
-        example = self._bound.example()
+        example = self.example()
         skip_y = handlers.substitute(substitute_fn=_zeros_for_y)
         with handlers.trace() as trace, handlers.seed(rng_seed=key), skip_y:
             self.program(example.x, example.y)
