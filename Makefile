@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 
 .PHONY: demo test test-full check bench format clean
 
-demo: $(STAMP)  ## fit, diagnose and predict on embedded data; ends with a table and figures
+demo: $(STAMP)  ## fit, diagnose and predict on embedded data; ends with a table, figures and reports to open
 	$(BIN)/credo demo
 
 test: check  ## the checks and the tests

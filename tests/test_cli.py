@@ -62,12 +62,18 @@ def test_demo_draws_figures_and_prints_a_table(command, tmp_path):
     out = tmp_path / "figures"
     result = command("demo", "--quick", "--out", str(out))
     assert result.exit_code == 0, result.output
-    figures = sorted(out.iterdir())
-    assert [figure.name for figure in figures] == ["chains.png", "classification.png", "regression.png"]
+    assert [file.name for file in sorted(out.iterdir())] == [
+        *("chains.png", "classification.html", "classification.png", "regression.html", "regression.png"),
+    ]
+    figures = list(out.glob("*.png"))
     assert all(figure.read_bytes().startswith(b"\x89PNG") and figure.stat().st_size > 5000 for figure in figures)
     assert "What they know" in result.output
-    assert re.search(r"regression.*at the data.*RMSE \d\.\d+.*sd \d", result.output)
-    assert re.search(r"classification.*at the data.*% right.*nats", result.output)
-    # Figures of so few draws come with a warning in words, and the folder is named.
+    assert re.search(r"regression.*new rows.*RMSE \d\.\d+.*sd \d", result.output)
+    assert re.search(r"classification.*new rows.*accuracy \d\.\d+.*nats", result.output)
+    # Figures of so few draws come with a warning in words.
     assert "Do not trust the uncertainties yet" in result.output
     assert "regression.png, chains.png, classification.png" in result.output
+    # The last thing said is where the reports are.
+    last = "".join(result.output.splitlines()[-2:])
+    assert str(out.resolve() / "regression.html") in last
+    assert str(out.resolve() / "classification.html") in last

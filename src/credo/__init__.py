@@ -1,6 +1,6 @@
 """credo turns any neural network into one that knows what it does not know.
 
-    data → Model (functional + stochastic) → Method → Posterior → Predictive → scores, plots
+    data → Model (functional + stochastic) → Method → Posterior → Predictive → scores, plots, reports
 
 Names are loaded when they are first used, so that `import credo` and the command line start at once.
 """
@@ -13,6 +13,11 @@ from credo._version import __version__
 if TYPE_CHECKING:
     from credo import datasets, evaluation, models, networks, plot
     from credo.data import Data
+    from credo.evaluation.compare import compare
+    from credo.evaluation.conformal import conformal
+    from credo.evaluation.evaluate import Scores, evaluate
+    from credo.evaluation.recalibration import recalibrate
+    from credo.evaluation.report import report
     from credo.inference.engine import NonFiniteError
     from credo.inference.fit import fit
     from credo.inference.hmc import HMC
@@ -24,6 +29,7 @@ if TYPE_CHECKING:
     from credo.posterior import Draws, Posterior
     from credo.predictive import Predictive
     from credo.storage import load
+    from credo.tabulated import from_normal, from_probs
 
 _HOME = {
     "Data": "credo.data",
@@ -39,8 +45,16 @@ _HOME = {
     "Posterior": "credo.posterior",
     "Predictive": "credo.predictive",
     "Proposal": "credo.inference.metropolis",
+    "Scores": "credo.evaluation.evaluate",
+    "compare": "credo.evaluation.compare",
+    "conformal": "credo.evaluation.conformal",
+    "evaluate": "credo.evaluation.evaluate",
     "fit": "credo.inference.fit",
+    "from_normal": "credo.tabulated",
+    "from_probs": "credo.tabulated",
     "load": "credo.storage",
+    "recalibrate": "credo.evaluation.recalibration",
+    "report": "credo.evaluation.report",
 }
 _MODULES = {
     "datasets": "credo.datasets",
@@ -78,13 +92,21 @@ __all__ = [
     "Posterior",
     "Predictive",
     "Proposal",
+    "Scores",
     "__version__",
+    "compare",
+    "conformal",
     "datasets",
+    "evaluate",
     "evaluation",
     "fit",
+    "from_normal",
+    "from_probs",
     "load",
     "models",
     "networks",
     "plot",
     "priors",
+    "recalibrate",
+    "report",
 ]

@@ -28,6 +28,14 @@ class Posterior(Protocol):
     def model(self) -> Model:
         """The model, bound to the shape of the data."""
 
+    @property
+    def provenance(self) -> "Provenance":
+        """How it came about."""
+
+    @property
+    def num_bytes(self) -> int:
+        """What it takes to keep, in memory."""
+
     def sample(self, key: Key, num: int) -> Theta:
         """`num` draws of theta: every leaf gains a leading axis."""
 
@@ -100,6 +108,11 @@ class Draws:
     def num_draws(self) -> int:
         """Draws per chain."""
         return next(iter(self.theta.values())).shape[1]
+
+    @property
+    def num_bytes(self) -> int:
+        """What the draws take to keep, in memory."""
+        return sum(leaf.nbytes for leaf in self.theta.values())
 
     def __repr__(self) -> str:
         how = self.provenance.method.get("name", "?")

@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, Self
 
 import jax
 import jax.numpy as jnp
@@ -32,6 +32,8 @@ MAX_INPUTS_PER_BLOCK = 2**20
 BYTES_PER_BLOCK = 2**26
 # A result of size draws × rows beyond this is refused: 4 GiB.
 MAX_RESULT_BYTES = 2**32
+# An average of probabilities above this has all the digits of float32; far below it they underflow to nothing.
+SAFE_PROBABILITY = 1e-30
 
 
 class Predictive:
@@ -45,6 +47,7 @@ class Predictive:
         self.x = x
         self.weights = weights
         self.scaling = scaling
+        self._folds: dict[streaming.Accumulator, tuple[np.ndarray, np.ndarray]] = {}
 
     @property
     def num_draws(self) -> int:
@@ -62,13 +65,29 @@ class Predictive:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self):,} rows, {self.num_draws:,} draws)"
 
-    def log_prob(self, y: Any) -> np.ndarray:
-        """log p(y | x, D) = log Σᵢ wᵢ p(y | x, thetaᵢ) of each row, in the user's units."""
+    def __getitem__(self, rows: Any) -> Self:
+        """The prediction on some of the rows, by slice, index or mask."""
+        chosen = self.x[rows if isinstance(rows, slice) else np.atleast_1d(rows)]
+        return type(self)(self.conditional, self.draws, chosen, weights=self.weights, scaling=self.scaling)
+
+    def targets(self, y: Any) -> np.ndarray:
+        """y as an array of one target for each row, or an error that says what does not fit."""
         targets = np.asarray(y)
         targets = targets[:, 0] if targets.ndim == 2 and targets.shape[1] == 1 else targets
         if targets.shape != self._target_shape:
             raise ValueError(f"y has shape {targets.shape}, but the prediction is of shape {self._target_shape}")
-        return np.asarray(self.fold(streaming.LOG_MEAN_EXP, np.asarray(self._targets(targets)))) - self._log_scale()
+        return targets
+
+    def log_prob(self, y: Any) -> np.ndarray:
+        """log p(y | x, D) = log Σᵢ wᵢ p(y | x, thetaᵢ) of each row, in the user's units."""
+        return self._fold_targets(streaming.LOG_MEAN_EXP, y) - self._log_scale()
+
+    def log_prob_by_draw(self, y: Any) -> np.ndarray:
+        """log p(y | x, thetaᵢ) of every draw, (draws, data), in the user's units: what leave-one-out weighs."""
+        self._refuse_if_large(self.num_draws, "log densities", ())
+        targets = np.asarray(self._in_model_units(self.targets(y)))
+        by_row = np.concatenate(self._blocks(partial(streaming.log_probs, self.conditional), targets))
+        return by_row.T - self._log_scale()
 
     def samples(self, key: Key, num: int) -> np.ndarray:
         """`num` draws of y from the marginal, (num, data, output…): a function first, then noise around it."""
@@ -94,6 +113,14 @@ class Predictive:
         weights = jnp.asarray(self.weights, jnp.float32)
         blocks = self._blocks(partial(streaming.fold, self.conditional, accumulator, weights), *by_row)
         return jax.tree.map(lambda *parts: np.concatenate(parts), *blocks)
+
+    def _fold_targets(self, accumulator: streaming.Accumulator, y: Any) -> np.ndarray:
+        """Stream over the draws with the targets; the last answer is kept, since many metrics ask the same."""
+        targets = np.asarray(self._in_model_units(self.targets(y)))
+        known = self._folds.get(accumulator)
+        if known is None or not np.array_equal(known[0], targets):
+            known = self._folds[accumulator] = (targets, np.asarray(self.fold(accumulator, targets)))
+        return known[1]
 
     def _blocks(self, function: Callable[..., Tree], *by_row: np.ndarray, max_rows: int | None = None) -> list[Tree]:
         """function(draws, x, *by_row) on blocks of rows of one size, spread over the cores."""
@@ -135,7 +162,7 @@ class Predictive:
         """n/(n − 1) for equal weights; 1/(1 − Σ w²) in general; nothing to correct where one draw has all."""
         return 1.0 if np.max(self.weights) == 1 else float(1 / (1 - np.sum(self.weights**2)))
 
-    def _targets(self, y: np.ndarray) -> Any:
+    def _in_model_units(self, y: np.ndarray) -> Any:
         return y
 
     def _to_units(self, values: np.ndarray) -> np.ndarray:
@@ -219,8 +246,24 @@ class RegressionPredictive(Predictive):
         lower, upper = self.quantile([(1 - level) / 2, (1 + level) / 2])
         return lower, upper
 
-    def _targets(self, y: np.ndarray) -> Any:
-        return self.scaling.targets(y.astype(np.float32))
+    @cached_property
+    def is_normal(self) -> bool:
+        """Whether the marginal itself is normal: one draw, with normal noise."""
+        return self.num_draws == 1 and streaming.is_normal(self.conditional, self.draws, self.x)
+
+    def cdf(self, y: Any) -> np.ndarray:
+        """F(y) = Σᵢ wᵢ P(Y ≤ y | x, thetaᵢ) of each output alone, (data, output…): uniform if the model is right."""
+        return self._fold_targets(streaming.CDF, y)
+
+    def targets(self, y: Any) -> np.ndarray:
+        """y as an array of one finite target for each row."""
+        targets = super().targets(y)
+        if targets.dtype.kind not in "iufb" or not np.all(np.isfinite(targets)):
+            raise ValueError(f"y must hold finite numbers, got {targets.dtype} with missing or infinite values")
+        return targets
+
+    def _in_model_units(self, y: np.ndarray) -> Any:
+        return self.scaling.targets(y.astype(np.float64))
 
     def _to_units(self, values: np.ndarray) -> np.ndarray:
         return self.scaling.y_mean + values * self.scaling.y_scale
@@ -276,13 +319,23 @@ class ClassPredictive(Predictive):
         """Class probabilities of every draw, (draws, data, classes)."""
         return super().functions
 
-    def _targets(self, y: np.ndarray) -> Any:
-        if y.dtype.kind not in "iub":
-            raise ValueError(f"y must hold integer class labels, got {y.dtype}")
+    def log_prob(self, y: Any) -> np.ndarray:
+        """log p̂(y | x, D) of each row. Probabilities that are at hand are looked up; tiny ones go through logs."""
+        labels = self.targets(y)
+        chosen = np.take_along_axis(self.probs, labels[:, None], axis=1)[:, 0]
+        return np.log(chosen) if np.min(chosen, initial=1.0) > SAFE_PROBABILITY else super().log_prob(labels)
+
+    def targets(self, y: Any) -> np.ndarray:
+        """y as an array of one class label for each row."""
+        labels = super().targets(y)
+        if labels.dtype.kind not in "iub":
+            raise ValueError(f"y must hold integer class labels, got {labels.dtype}")
         num_classes = self.probs.shape[1]
-        if y.size and (y.min() < 0 or y.max() >= num_classes):
-            raise ValueError(f"y holds labels from {y.min()} to {y.max()}, but there are {num_classes} classes")
-        return y.astype(np.int32)
+        if labels.size and (labels.min() < 0 or labels.max() >= num_classes):
+            raise ValueError(
+                f"y holds labels from {labels.min()} to {labels.max()}, but there are {num_classes} classes"
+            )
+        return labels.astype(np.int32)
 
 
 def predictive(

@@ -106,6 +106,11 @@ LOG_MEAN_EXP = Accumulator(
     add=lambda carry, distribution, weight, y: jnp.logaddexp(carry, jnp.log(weight) + distribution.log_prob(y)),
 )
 
+CDF = Accumulator(
+    start=lambda distribution, y: jnp.zeros(y.shape),
+    add=lambda carry, distribution, weight, y: carry + weight * _marginal(distribution).cdf(y),
+)
+
 
 @partial(jax.jit, static_argnums=(0, 1))
 def fold(
@@ -124,6 +129,12 @@ def fold(
 def functions(conditional: Conditional, draws: Theta, x: Array) -> Array:
     """E[y | x, thetaᵢ], rows first: (rows, draws, output…)."""
     return jnp.moveaxis(jax.lax.map(lambda theta: _mean(conditional(theta, x)), draws), 0, 1)
+
+
+@partial(jax.jit, static_argnums=0)
+def log_probs(conditional: Conditional, draws: Theta, x: Array, y: Array) -> Array:
+    """log p(y | x, thetaᵢ), (rows, draws)."""
+    return jax.lax.map(lambda theta: conditional(theta, x).log_prob(y), draws).T
 
 
 @partial(jax.jit, static_argnums=0)
@@ -181,10 +192,20 @@ def _has_classes(distribution: dist.Distribution) -> bool:
 
 
 def is_classes(conditional: Conditional, draws: Theta, x: np.ndarray) -> bool:
+    """Whether y is a class label, found without computing anything."""
+    return _look(conditional, draws, x, _has_classes)
+
+
+def is_normal(conditional: Conditional, draws: Theta, x: np.ndarray) -> bool:
+    """Whether each output is normal, given theta."""
+    return _look(conditional, draws, x, lambda distribution: isinstance(_marginal(distribution), dist.Normal))
+
+
+def _look(conditional: Conditional, draws: Theta, x: np.ndarray, question: Callable[[dist.Distribution], bool]) -> bool:
     found: list[bool] = []
 
     def look(theta: Theta, row: Array) -> Array:
-        found.append(_has_classes(conditional(theta, row)))
+        found.append(question(conditional(theta, row)))
         return jnp.zeros(())
 
     first = {name: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype) for name, leaf in draws.items()}

@@ -8,7 +8,7 @@ from credo.cli.demo import demo
 EXAMPLES = """
 Examples:
 
-  credo demo                     fit two small networks, see a table and figures
+  credo demo                     fit two small networks, see a table, figures and reports
 
   credo demo --out figures/      put the figures elsewhere
 

@@ -1,7 +1,7 @@
-"""`credo demo`: a regression and a classification on embedded data, from fit to figures."""
+"""`credo demo`: a regression and a classification on embedded data, from fit to report."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -9,64 +9,97 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from credo.data import Data
+    from credo.evaluation.evaluate import Scores
     from credo.inference.nuts import NUTS
+    from credo.models.program import Model
     from credo.posterior import Posterior
-    from credo.predictive import Predictive
+
+
+class Problem(NamedTuple):
+    """What is fitted, what it is judged on, and what came out."""
+
+    name: str
+    posterior: "Posterior"
+    train: "Data"
+    test: "Data"
+    scores: "Scores"
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for the figures.")] = Path("credo-demo"),
+    out: Annotated[Path, typer.Option(help="Folder for the figures and the reports.")] = Path("credo-demo"),
     seed: Annotated[int, typer.Option(help="The same seed gives the same bits.")] = 0,
     quick: Annotated[bool, typer.Option(help="Far too few draws, to see that it works.")] = False,
 ) -> None:
-    """Fit a regression and a classification by NUTS on embedded data: diagnose, predict, a table, figures."""
+    """Fit a regression and a classification by NUTS on embedded data: diagnose, judge, a table, figures, reports."""
     from rich.console import Console
+
+    import credo
 
     console = Console()
     out.mkdir(parents=True, exist_ok=True)
-    regression, gap = _regression(console, out, seed, quick)
-    classification, moons = _classification(console, out, seed, quick)
-    _table(console, (regression, gap), (classification, moons))
+    # New rows of the same kind judge the fits: another seed draws them.
+    console.rule("Regression: noisy points, and a hole between them")
+    net = credo.networks.MLP([50], out=1, activation="tanh")
+    model = credo.models.regression(net, prior=credo.priors.normal(1.0))
+    sets = credo.datasets.gap(seed=seed), credo.datasets.gap(seed=seed + 1)
+    regression = _fit(console, "regression", model, sets, _sampler(quick), seed)
+    _draw_regression(regression, out)
+
+    console.rule("Classification: two moons")
+    model = credo.models.classification(credo.networks.MLP([10], out=2, activation="tanh"))
+    sets = credo.datasets.moons(seed=seed), credo.datasets.moons(seed=seed + 1)
+    classification = _fit(console, "classification", model, sets, _sampler(quick), seed)
+    _draw_classification(classification, out)
+
+    console.rule("What they know")
+    _table(console, regression, classification)
     console.print(f"Figures are in [bold]{out.resolve()}[/]: regression.png, chains.png, classification.png")
+    for problem in (regression, classification):
+        title = f"Demo: {problem.name}"
+        path = credo.report(
+            problem.posterior, problem.test, out / f"{problem.name}.html", title=title, scores=problem.scores
+        )
+        console.print(f"Report to open in a browser: [bold]{path.resolve()}[/]", soft_wrap=True)
 
 
-def _regression(console: "Console", out: Path, seed: int, quick: bool) -> "tuple[Posterior, Data]":
+def _fit(
+    console: "Console", name: str, model: "Model", sets: "tuple[Data, Data]", sampler: "NUTS", seed: int
+) -> Problem:
+    import credo
+
+    posterior = credo.fit(model, sets[0], sampler, seed=seed)
+    console.print(str(posterior.diagnostics))
+    return Problem(name, posterior, *sets, credo.evaluate(posterior, sets[1]))
+
+
+def _draw_regression(problem: Problem, out: Path) -> None:
     import numpy as np
 
     import credo
 
-    console.rule("Regression: noisy points, and a hole between them")
-    data = credo.datasets.gap(seed=seed)
-    model = credo.models.regression(credo.networks.MLP([50], out=1, activation="tanh"), prior=credo.priors.normal(1.0))
-    posterior = credo.fit(model, data, _sampler(quick), seed=seed)
-    console.print(str(posterior.diagnostics))
+    data, posterior = problem.train, problem.posterior
     x = np.linspace(data.x.min() - 1, data.x.max() + 1, 300)
     ax = credo.plot.bands(posterior.predict(x), x, data=data)
     ax.set_title("Between and beyond the data the network says: I do not know")
     credo.plot.save(ax, out / "regression.png")
     # In the middle of the hole the functions differ most: there the chains must agree about how much.
-    middle = posterior.predict(np.zeros((1, 1))).functions.reshape(_sampler(quick).num_chains, -1)
+    num_chains = posterior.diagnostics.num_chains
+    middle = posterior.predict(np.zeros((1, 1))).functions.reshape(num_chains, -1)
     credo.plot.save(credo.plot.traces(middle, label="f(0)"), out / "chains.png")
-    return posterior, data
 
 
-def _classification(console: "Console", out: Path, seed: int, quick: bool) -> "tuple[Posterior, Data]":
+def _draw_classification(problem: Problem, out: Path) -> None:
     import numpy as np
 
     import credo
 
-    console.rule("Classification: two moons")
-    data = credo.datasets.moons(seed=seed)
-    model = credo.models.classification(credo.networks.MLP([10], out=2, activation="tanh"))
-    posterior = credo.fit(model, data, _sampler(quick), seed=seed)
-    console.print(str(posterior.diagnostics))
+    data = problem.train
     low, high = data.x.min(0) - 1, data.x.max(0) + 1
     grid = np.meshgrid(np.linspace(low[0], high[0], 90), np.linspace(low[1], high[1], 70))
-    predictive = posterior.predict(np.column_stack([axis.ravel() for axis in grid]), num_draws=500)
+    predictive = problem.posterior.predict(np.column_stack([axis.ravel() for axis in grid]), num_draws=500)
     ax = credo.plot.class_map(predictive, (grid[0], grid[1]), show="epistemic", data=data)
     ax.set_title("Epistemic uncertainty grows away from the data")
     credo.plot.save(ax, out / "classification.png")
-    return posterior, data
 
 
 def _sampler(quick: bool) -> "NUTS":
@@ -77,33 +110,33 @@ def _sampler(quick: bool) -> "NUTS":
     return credo.NUTS(num_samples=400, num_warmup=400)
 
 
-def _table(console: "Console", regression: "tuple[Posterior, Data]", classification: "tuple[Posterior, Data]") -> None:
-    """What the two networks know, on the training data and far away from it."""
+def _table(console: "Console", regression: Problem, classification: Problem) -> None:
+    """How right the two networks are on new rows, and what they know there and far away."""
     import numpy as np
     from rich.table import Table
 
-    table = Table(title="What they know", title_justify="left")
-    for column in ("problem", "where", "accuracy", "epistemic", "aleatoric"):
-        table.add_column(column, justify="left" if column in ("problem", "where") else "right")
-    posterior, data = regression
-    for where, x in (
-        ("at the data", data.x),
-        ("in the hole", np.zeros((1, 1))),
-        ("far away", np.full((1, 1), 6.0)),
-    ):
-        prediction = posterior.predict(x)
-        error = f"RMSE {np.sqrt(np.mean((prediction.mean - data.y) ** 2)):.3f}" if len(x) == data.size else ""
-        table.add_row("regression", where, error, *_sds(prediction))
-    posterior, data = classification
-    for where, x in (("at the data", data.x), ("far away", np.array([[4.0, 4.0], [-4.0, -4.0]]))):
-        prediction = posterior.predict(x)
-        correct = f"{np.mean(prediction.label == data.y):.1%} right" if len(x) == data.size else ""
-        parts = (prediction.epistemic.mean(), prediction.aleatoric.mean())
-        table.add_row("classification", where, correct, *(f"{part:.3f} nats" for part in parts))
+    table = Table()
+    for column in ("problem", "where", "score", "calibration", "epistemic", "aleatoric"):
+        table.add_column(column, justify="left" if column in ("problem", "where", "calibration") else "right")
+    places = (
+        (regression, {"in the hole": np.zeros((1, 1)), "far away": np.full((1, 1), 6.0)}),
+        (classification, {"far away": np.array([[4.0, 4.0], [-4.0, -4.0]])}),
+    )
+    for problem, elsewhere in places:
+        score = "rmse" if problem.name == "regression" else "accuracy"
+        judged = f"{problem.scores.label(score)} {problem.scores[score].value:.3f}"
+        for where, x in {"new rows": problem.test.x, **elsewhere}.items():
+            about = (judged, problem.scores.calibration.direction) if where == "new rows" else ("", "")
+            table.add_row(problem.name, where, *about, *_parts(problem, x))
     console.print(table)
 
 
-def _sds(prediction: "Predictive") -> tuple[str, ...]:
+def _parts(problem: Problem, x: object) -> tuple[str, ...]:
+    """The two uncertainties at x: as standard deviations of a regression, in nats for classes."""
     import numpy as np
 
-    return tuple(f"sd {np.sqrt(np.mean(getattr(prediction, part))):.3f}" for part in ("epistemic", "aleatoric"))
+    prediction = problem.posterior.predict(x)
+    means = [np.mean(getattr(prediction, part)) for part in ("epistemic", "aleatoric")]
+    if problem.name == "regression":
+        return tuple(f"sd {np.sqrt(mean):.3f}" for mean in means)
+    return tuple(f"{mean:.3f} nats" for mean in means)

@@ -1,7 +1,32 @@
 """Plots: the only importer of matplotlib. Each takes computed values, draws into Axes and returns them."""
 
-from credo.plot.prediction import bands, class_map
+from credo.plot.calibration import calibration
+from credo.plot.confusion import confusion
+from credo.plot.fans import fan
+from credo.plot.graph import graph
+from credo.plot.maps import class_map, maps
+from credo.plot.objective import objective
+from credo.plot.observed import observed
+from credo.plot.pairs import pairs
+from credo.plot.prediction import bands
+from credo.plot.selective import risk_coverage, roc
 from credo.plot.style import save
 from credo.plot.traces import ranks, traces
 
-__all__ = ["bands", "class_map", "ranks", "save", "traces"]
+__all__ = [
+    "bands",
+    "calibration",
+    "class_map",
+    "confusion",
+    "fan",
+    "graph",
+    "maps",
+    "objective",
+    "observed",
+    "pairs",
+    "ranks",
+    "risk_coverage",
+    "roc",
+    "save",
+    "traces",
+]

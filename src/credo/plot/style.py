@@ -1,12 +1,25 @@
 """One house style: few colours that stay apart in greyscale, no frame above and to the right."""
 
+from collections.abc import Mapping
+from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+import numpy as np
 from matplotlib import pyplot
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
-INK, EPISTEMIC, ALEATORIC, DATA = "#1b1b1b", "#2a6f97", "#a9cce3", "#d1495b"
+from credo.data import Data
+
+INK, EPISTEMIC, ALEATORIC, DATA, FAINT = "#1b1b1b", "#2a6f97", "#a9cce3", "#d1495b", "#8a8a8a"
+# Several lines in one plot: lightness, dashes and markers differ, so that hue is never needed. Five colours and four
+# dashes are coprime: twenty lines before a pair comes again.
+COLOURS = (INK, "#e08e2b", EPISTEMIC, DATA, "#6fb7a0")
+DASHES = ("-", "--", "-.", ":")
+MARKERS = "o^sDvP*X"
+
+T = TypeVar("T")
 
 
 def axes(ax: Axes | None, **size: Any) -> Axes:
@@ -19,10 +32,82 @@ def axes(ax: Axes | None, **size: Any) -> Axes:
     return ax
 
 
+def line(number: int) -> dict[str, Any]:
+    """Colour and dashes of the line with this number."""
+    return {"color": COLOURS[number % len(COLOURS)], "ls": DASHES[number % len(DASHES)]}
+
+
+def named(values: T | Mapping[str, T], label: str = "") -> dict[str, T]:
+    """What is drawn, by name: a mapping as it is, or one thing under its label."""
+    if not isinstance(values, Mapping):
+        return {label: values}
+    if not values:
+        raise ValueError("nothing to draw: the mapping is empty")
+    return dict(values)
+
+
+def thinned(num: int, limit: int) -> np.ndarray:
+    """At most `limit` of `num` positions, evenly spaced, with both ends."""
+    return np.unique(np.linspace(0, num - 1, min(num, limit)).round().astype(int))
+
+
+def class_names(names: Any, num_classes: int) -> list[str]:
+    """A name for each class: those given, or numbers from 0."""
+    if names is None:
+        return [str(number) for number in range(num_classes)]
+    if isinstance(names, str) or len(names) != num_classes:
+        raise ValueError(f"names is {names!r}, but there are {num_classes} classes; pass one name for each")
+    return [str(name) for name in names]
+
+
+def columns(data: Data, num: int) -> np.ndarray:
+    """The inputs of points to show in a plot over `num` inputs."""
+    if data.x.shape[1:] != (num,):
+        raise ValueError(f"this plot is over {num} input(s), and the data has rows of shape {data.x.shape[1:]}")
+    return data.x
+
+
+def with_unit(name: str, unit: str | None) -> str:
+    """The label of an axis."""
+    return f"{name} ({unit})" if unit else name
+
+
+def input_label(data: Data | None, column: int) -> str:
+    """Name and unit of an input; x₁, x₂, … where it has none."""
+    number = chr(ord("₁") + column) if data is None or data.x.ndim != 2 or data.x.shape[1] > 1 else ""
+    name = data.names[column] if data is not None and data.names is not None else f"x{number}"
+    return with_unit(name, data.units[column] if data is not None and data.units is not None else None)
+
+
+def target_label(data: Data | None) -> str:
+    """Name and unit of the target."""
+    return "y" if data is None else with_unit(data.target or "y", data.unit)
+
+
 def save(ax: Axes, path: str | Path) -> None:
     """Write the figure that holds the axes to a file, and let go of it."""
+    figure = _figure(ax)
+    figure.savefig(path, dpi=130)
+    pyplot.close(figure)
+
+
+def svg(ax: Axes) -> str:
+    """The figure that holds the axes as SVG text, the same for the same figure, and let go of it.
+
+    It is made a little smaller first, so that its letters are large enough on a page with two columns.
+    """
+    figure = _figure(ax)
+    width, height = figure.get_size_inches()
+    figure.set_size_inches(0.88 * width, 0.88 * height)
+    text = StringIO()
+    with pyplot.rc_context({"svg.hashsalt": "credo"}):
+        figure.savefig(text, format="svg", metadata={"Date": None}, dpi=160)
+    pyplot.close(figure)
+    return text.getvalue()
+
+
+def _figure(ax: Axes) -> Figure:
     figure = ax.get_figure(root=True)
     if figure is None:
         raise ValueError("these axes belong to no figure")
-    figure.savefig(path, dpi=130)
-    pyplot.close(figure)
+    return figure

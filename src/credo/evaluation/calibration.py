@@ -1,0 +1,376 @@
+"""Calibration curves: the observed probability p̌ as a function of the predicted probability p̂.
+
+Paper, "Performance metrics of Bayesian Neural Networks". For classes an event is a set of points whose predicted
+probability lies in [p − δ, p + δ], in [0, p] or in [1 − p, 1], and p̌ is how often the class came true. For regression
+
+    NSSR = (ŷ − y)ᵀ Σ⁻¹ (ŷ − y) ~ χ²,   p̂ᵢ = X²(NSSRᵢ),   p̌ᵢ = share of points with p̂ⱼ ≤ p̂ᵢ
+
+where Σ is the covariance of the marginal: epistemic and aleatoric. Below the diagonal (p̌ < p̂) a model is
+overconfident. Two summaries: AUC = ∫ p̌ dp̂, which is 0.5 for a calibrated model, and the distance √∫ (p̌ − p̂)² dp̂,
+which is 0. Where nothing was predicted there is no event; there the curve counts as ideal.
+"""
+
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+import numpy as np
+from scipy import stats
+
+from credo.evaluation.checks import checked, several_classes
+from credo.predictive import ClassPredictive, Predictive, RegressionPredictive
+
+Direction = Literal["overconfident", "underconfident", "mixed", "calibrated"]
+EventSet = Literal["window", "below", "above"]
+NUM_HISTOGRAM_BINS = 20
+DELTA = 0.05  # ten windows
+SAME_REGION = 2.5 * DELTA  # neighbouring windows, and no more
+
+
+class Region(NamedTuple):
+    """A range of predicted probabilities in which the curve leaves the band of a calibrated model."""
+
+    low: float
+    high: float
+    direction: Direction
+
+
+@dataclass(frozen=True, eq=False)
+class CalibrationCurve:
+    """Observed against predicted probabilities, one number per event; p̂ never decreases.
+
+    Arguments:
+        predicted: p̂, the average predicted probability of the event's points.
+        observed: p̌, how often it came true among them.
+        counts: number of points in each event.
+        widths: the part of the p̂ axis that each event stands for, in the integrals.
+        lower, upper: with probability `level` the whole curve of a calibrated model lies between them.
+        events: what the events are, in words.
+        bias: > 0 if the model is too sure on average: confidence minus frequency.
+        bias_error, auc_error: standard errors of `bias` and of the AUC if the model were calibrated.
+        histogram: how many predictions fall into each of twenty equal parts of [0, 1].
+        pivot: what a model that knows nothing would say; below it, it is confident that the event does *not* happen.
+        note: what had to be done to the numbers, if anything.
+    """
+
+    predicted: np.ndarray
+    observed: np.ndarray
+    counts: np.ndarray
+    widths: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    level: float
+    events: str
+    bias: float
+    bias_error: float
+    auc_error: float
+    histogram: np.ndarray = field(repr=False)
+    pivot: float = 0.0
+    note: str = ""
+
+    @property
+    def auc(self) -> float:
+        """∫ p̌ dp̂: 0.5 where the model is calibrated on average."""
+        return float(0.5 + np.sum(self.widths * (self.observed - self.predicted)))
+
+    @property
+    def distance(self) -> float:
+        """√∫ (p̌ − p̂)² dp̂: 0 where it is calibrated everywhere."""
+        return float(np.sqrt(np.sum(self.widths * (self.observed - self.predicted) ** 2)))
+
+    @property
+    def regions(self) -> tuple[Region, ...]:
+        """Where the curve leaves the band, and on which side."""
+        too_sure = np.sign(self.predicted - self.pivot) * (self.predicted - self.observed) > 0
+        outside = (self.observed < self.lower) | (self.observed > self.upper)
+        found: list[Region] = []
+        for place in np.flatnonzero(outside):
+            p, direction = float(self.predicted[place]), "overconfident" if too_sure[place] else "underconfident"
+            # A curve along the edge of its band crosses it many times: near crossings are one region.
+            together = found and found[-1].direction == direction and p - found[-1].high <= SAME_REGION
+            start = found.pop().low if together else p
+            found.append(Region(start, p, direction))  # type: ignore[arg-type]
+        return tuple(found)
+
+    @property
+    def direction(self) -> Direction:
+        """Too sure, too unsure, both in places ("mixed"), or calibrated as far as this many points can tell."""
+        if abs(self.bias) > stats.norm.ppf((1 + self.level) / 2) * self.bias_error:
+            return "overconfident" if self.bias > 0 else "underconfident"
+        return "mixed" if self.regions else "calibrated"
+
+    @property
+    def verdict(self) -> str:
+        """One sentence: the direction, and where."""
+        said = {
+            "overconfident": "Overconfident: surer than it is right",
+            "underconfident": "Underconfident: right more often than it says",
+            "mixed": "Right on average, but not everywhere",
+            "calibrated": "Calibrated, as far as this many points can tell",
+        }[self.direction]
+        return f"{said}{'; ' if self.regions else ''}{self._where()}."
+
+    def _where(self) -> str:
+        """The regions in words, by direction."""
+        ranges: dict[str, list[str]] = {}
+        for low, high, direction in self.regions:
+            text = f"{low:.2f}" if f"{low:.2f}" == f"{high:.2f}" else f"{low:.2f} to {high:.2f}"
+            ranges.setdefault(direction, []).append(text)
+        return ", ".join(f"{direction} at p̂ = {' and '.join(texts)}" for direction, texts in ranges.items())
+
+    def __str__(self) -> str:
+        note = f"\n{self.note}" if self.note else ""
+        return f"AUC {self.auc:.3f} ± {self.auc_error:.3f}, distance {self.distance:.3f}. {self.verdict}{note}"
+
+
+def calibration_curve(
+    predictive: Predictive,
+    y: object,
+    *,
+    of: str | int | None = None,
+    events: EventSet = "window",
+    delta: float = DELTA,
+    level: float = 0.95,
+) -> CalibrationCurve:
+    """The calibration curve of a prediction.
+
+    Arguments:
+        of: for classifiers, a class (one against the rest), "pooled" (all classes together) or "confidence" (the
+            most probable class). Class 1 of two by default, and the confidence of many. For regression, "nssr" (the
+            paper's χ² curve, the default), "quantile" (share of targets below each quantile) or "interval" (inside
+            each central interval), the last two after Kuleshov et al. (2018).
+        events: which points make an event of a classifier: "window" [p − δ, p + δ], "below" [0, p], "above" [1 − p, 1].
+        delta: half the width of the window.
+        level: of the band that a calibrated model would stay within.
+
+    Example:
+        >>> from credo import from_probs
+        >>> prediction = from_probs([[0.75, 0.25]] * 4)
+        >>> print(calibration_curve(prediction, [0, 1, 0, 0]).distance)
+        0.0
+    """
+    if not 0 < level < 1:
+        raise ValueError(f"level must lie between 0 and 1, got {level}")
+    if isinstance(predictive, ClassPredictive):
+        return _class_curve(predictive, checked(predictive, y), of, events, delta, level)
+    if not isinstance(predictive, RegressionPredictive):
+        raise TypeError(f"a calibration curve needs a prediction, got {type(predictive).__name__}")
+    if of in (None, "nssr"):
+        return nssr_curve(predictive, y, level=level)
+    levels = predictive.cdf(checked(predictive, y)).ravel()
+    if of == "quantile":
+        return _distribution_curve(levels, level, "y is below its p-quantile", pivot=0.5)
+    if of == "interval":
+        return _distribution_curve(np.abs(2 * levels - 1), level, "y is inside its central interval of probability p")
+    raise ValueError(f"of must be 'nssr', 'quantile' or 'interval' for regression, got {of!r}")
+
+
+def calibration_curves(predictive: Predictive, y: object, *, level: float = 0.95) -> dict[str, CalibrationCurve]:
+    """All curves that fit the task, by name: of a classifier its confidence, all classes pooled, and each class."""
+    kinds: list[str | int] = ["nssr", "quantile", "interval"]
+    if isinstance(predictive, ClassPredictive):
+        kinds = ["confidence", "pooled", *range(predictive.probs.shape[1])]
+    return {
+        f"class {kind}" if isinstance(kind, int) else kind: calibration_curve(predictive, y, of=kind, level=level)
+        for kind in kinds
+    }
+
+
+# -- classes -----------------------------------------------------------------------------------------------
+
+
+def class_events(
+    predictive: Predictive, labels: np.ndarray, of: str | int | None
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Predicted probabilities of binary events, whether they came true, and the pivot of their confidence."""
+    probs, num_classes = predictive.probs, predictive.probs.shape[1]
+    if of is None:
+        of = 1 if num_classes == 2 else "confidence"
+    if of == "confidence":
+        return probs.max(1), (predictive.label == labels), 0.0
+    if of == "pooled":
+        return probs.ravel(), (np.arange(num_classes) == labels[:, None]).ravel(), 1 / num_classes
+    if isinstance(of, int | np.integer) and 0 <= of < num_classes:
+        return probs[:, of], labels == of, 1 / num_classes
+    raise ValueError(f"of must be 'confidence', 'pooled' or a class from 0 to {num_classes - 1}, got {of!r}")
+
+
+def _class_curve(
+    predictive: ClassPredictive, labels: np.ndarray, of: str | int | None, events: EventSet, delta: float, level: float
+) -> CalibrationCurve:
+    several_classes(labels)
+    predicted, happened, pivot = class_events(predictive, labels, of)
+    return binary_curve(predicted, happened, events=events, delta=delta, level=level, pivot=pivot)
+
+
+def binary_curve(
+    predicted: np.ndarray,
+    happened: np.ndarray,
+    *,
+    events: EventSet = "window",
+    delta: float = DELTA,
+    level: float = 0.95,
+    pivot: float = 0.5,
+) -> CalibrationCurve:
+    """p̌ = Σ y·I(p̂) / Σ I(p̂) for sets of points chosen by their predicted probability.
+
+    The curve's p̂ is the mean prediction of a set. Over a narrow window that is p; over [0, p] or [1 − p, 1] it is
+    not, and p̌ against p itself would leave the diagonal for the best of models.
+    """
+    if not 0 < delta <= 0.5:
+        raise ValueError(f"delta must lie between 0 and 0.5, got {delta}")
+    order = np.argsort(predicted, kind="stable")
+    predicted, happened = np.asarray(predicted, np.float64)[order], np.asarray(happened, np.float64)[order]
+    starts, stops, widths = event_rows(predicted, events, delta)
+    counts = stops - starts
+    seen = counts > 0
+    starts, stops, widths, counts = starts[seen], stops[seen], widths[seen], counts[seen]
+    mean, frequency = (_sums(values, starts, stops) / counts for values in (predicted, happened))
+    variance = _sums(predicted * (1 - predicted), starts, stops) / counts**2
+    # A share for each event (Bonferroni), so that the whole curve stays inside; sums of unequal coins spread less than
+    # those of equal ones (Hoeffding, 1956), so the binomial law is wide enough.
+    tail = (1 - level) / (2 * max(len(counts), 1))
+    sds = np.sqrt(variance)
+    sign = np.sign(predicted - pivot)
+    return CalibrationCurve(
+        predicted=mean,
+        observed=frequency,
+        counts=counts,
+        widths=widths,
+        lower=stats.binom.ppf(tail, counts, mean) / counts,
+        upper=stats.binom.ppf(1 - tail, counts, mean) / counts,
+        level=level,
+        events={
+            "window": f"p̂ in [p − {delta:g}, p + {delta:g}]",
+            "below": "p̂ in [0, p]",
+            "above": "p̂ in [1 − p, 1]",
+        }[events],
+        bias=float(np.mean(sign * (predicted - happened))),
+        bias_error=float(np.sqrt(np.sum(predicted * (1 - predicted))) / len(predicted)),
+        # Windows share no points and their errors are independent; nested sets share them, and errors may add up.
+        auc_error=float(np.sqrt(np.sum((widths * sds) ** 2)) if events == "window" else np.sum(widths * sds)),
+        histogram=np.histogram(predicted, NUM_HISTOGRAM_BINS, (0, 1))[0],
+        pivot=pivot,
+    )
+
+
+def event_rows(
+    predicted: np.ndarray, events: EventSet = "window", delta: float = DELTA
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """First and last row (sorted by p̂) of every event, in the order of p̂, and the width it stands for."""
+    num_events = int(np.ceil(0.5 / delta - 1e-9))
+    edges = np.minimum(2 * delta * np.arange(num_events + 1), 1.0)
+    rows = np.searchsorted(predicted, edges, side="left")
+    rows[-1] = len(predicted)
+    if events == "window":
+        return rows[:-1], rows[1:], np.diff(edges)
+    if events == "below":
+        return np.zeros(num_events, int), rows[1:], np.diff(edges)
+    if events == "above":
+        return rows[:-1], np.full(num_events, len(predicted)), np.diff(edges)
+    raise ValueError(f"events must be 'window', 'below' or 'above', got {events!r}")
+
+
+def _sums(values: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> np.ndarray:
+    total = np.concatenate([[0.0], np.cumsum(values)])
+    return total[stops] - total[starts]
+
+
+# -- regression --------------------------------------------------------------------------------------------
+
+
+def nssr_curve(
+    predictive: RegressionPredictive,
+    y: object,
+    *,
+    law: Literal["chi2", "hotelling"] = "chi2",
+    level: float = 0.95,
+) -> CalibrationCurve:
+    """The paper's curve for regression: the probability of each residual's length against its rank.
+
+    The paper prints I(p̂ⱼ − p̂ᵢ ≥ 0) for the observed probability, with which a calibrated model gives 1 − p̂; here it is
+    the share with p̂ⱼ ≤ p̂ᵢ.
+
+    Arguments:
+        law: of the NSSR. "chi2" takes the predictive covariance as known; "hotelling" is exact where it is the
+            covariance of normal draws alone (no noise of its own), which for few draws is far from known.
+    """
+    predicted, note = nssr_probabilities(predictive, y, law=law)
+    return _distribution_curve(predicted, level, "the residual is at most this long", note=note)
+
+
+def nssr_probabilities(
+    predictive: RegressionPredictive, y: object, *, law: Literal["chi2", "hotelling"] = "chi2"
+) -> tuple[np.ndarray, str]:
+    """p̂ᵢ = X²(NSSRᵢ) of each row: how probable a residual at most that long was; and a note as from `nssr`."""
+    values, note = nssr(predictive, y)
+    dim, num = int(np.prod(predictive.mean.shape[1:])), predictive.num_draws
+    if law == "chi2":
+        return stats.chi2.cdf(values, dim), note
+    if law != "hotelling":
+        raise ValueError(f"law must be 'chi2' or 'hotelling', got {law!r}")
+    if num <= dim:
+        raise ValueError(f"the law of Hotelling needs more draws than outputs, got {num} and {dim}")
+    # A mean and a covariance of `num` normal draws: T²·num/(num + 1) ~ dim (num − 1)/(num − dim) · F.
+    return stats.f.cdf(values * num * (num - dim) / ((num + 1) * (num - 1) * dim), dim, num - dim), note
+
+
+def nssr(predictive: RegressionPredictive, y: object) -> tuple[np.ndarray, str]:
+    """(ŷ − y)ᵀ Σ⁻¹ (ŷ − y) of each row, with the covariance Σ of the marginal, and a note on rows that needed help."""
+    targets = checked(predictive, y, RegressionPredictive)
+    residuals = predictive.mean - targets
+    if residuals.ndim == 1:
+        if np.any(predictive.variance <= 0):
+            raise ValueError("the predictive variance of some rows is zero: a model without noise has no NSSR")
+        return np.asarray(residuals**2 / predictive.variance), ""
+    roots, note = _roots(np.asarray(predictive.covariance, np.float64))
+    whitened = np.linalg.solve(roots, residuals[..., None])[..., 0]
+    return np.sum(whitened**2, axis=-1), note
+
+
+def _roots(covariance: np.ndarray) -> tuple[np.ndarray, str]:
+    """Cholesky roots; a ridge is added to singular matrices only, and said."""
+    eigenvalues = np.linalg.eigvalsh(covariance)
+    least, greatest = eigenvalues[:, 0], eigenvalues[:, -1]
+    if np.any(greatest <= 0):
+        raise ValueError("the predictive covariance of some rows is zero: a model without noise has no NSSR")
+    # The moments were summed in single precision: a smaller eigenvalue is rounding.
+    floor = np.finfo(np.float32).eps * covariance.shape[-1] * greatest
+    singular = least < floor
+    ridge = np.where(singular, floor - least, 0.0)
+    note = (
+        f"The predictive covariance of {np.sum(singular):,} of {len(singular):,} rows was singular: a ridge of up to "
+        f"{ridge.max():.2g} was added to its diagonal."
+    )
+    roots = np.linalg.cholesky(covariance + ridge[:, None, None] * np.eye(covariance.shape[-1]))
+    return roots, note if np.any(singular) else ""
+
+
+def _distribution_curve(
+    predicted: np.ndarray, level: float, events: str, *, pivot: float = 0.0, note: str = ""
+) -> CalibrationCurve:
+    """The distribution function of values that a calibrated model makes uniform."""
+    num = len(predicted)
+    predicted = np.sort(np.asarray(predicted, np.float64))
+    observed = np.searchsorted(predicted, predicted, side="right") / num
+    reach = stats.kstwo.ppf(level, num)
+    around = np.concatenate([[0.0], predicted, [1.0]])
+    widths = (around[2:] - around[:-2]) / 2
+    # With a pivot c the bias is the mean of |u − c| over what it should be, without one that of u: both known for
+    # uniform values.
+    bias = float(np.mean(predicted) - 0.5) if pivot == 0 else float(np.mean(np.abs(predicted - pivot)) - 0.25)
+    return CalibrationCurve(
+        predicted=predicted,
+        observed=observed,
+        counts=np.full(num, num),
+        widths=widths,
+        lower=np.clip(predicted - reach, 0, 1),
+        upper=np.clip(predicted + reach, 0, 1),
+        level=level,
+        events=events,
+        bias=bias,
+        bias_error=float(np.sqrt((1 / 12 if pivot == 0 else 1 / 48) / num)),
+        auc_error=float(np.sqrt(1 / 12 / num)),
+        histogram=np.histogram(predicted, NUM_HISTOGRAM_BINS, (0, 1))[0],
+        pivot=pivot,
+        note=note,
+    )

@@ -1,0 +1,226 @@
+"""Calibration in one number: summaries of the curve, binned errors of classifiers, coverage of regressions.
+
+Binned errors follow Nixon et al., "Measuring calibration in deep learning" (2019); the quantile error and sharpness
+Kuleshov et al. (2018).
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from credo.evaluation.calibration import class_events, event_rows, nssr_probabilities
+from credo.evaluation.checks import checked, several_classes
+from credo.evaluation.metric import Measure, mean_of, metric
+from credo.predictive import ClassPredictive, Predictive, RegressionPredictive
+
+NUM_BINS = 15  # Guo et al. (2017)
+
+# Weights (resamples, rows) → p̂ and p̌ of the events under them, each (resamples, events).
+Events = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
+
+
+# -- the curve's summaries ---------------------------------------------------------------------------------
+
+
+@metric("calibration AUC", better=0.5)
+def calibration_auc(predictive: Predictive, y: Any) -> Measure:
+    """∫ p̌ dp̂ of the calibration curve: 0.5 if calibrated on average, for regression less if overconfident."""
+    events, widths = _curve(predictive, y)
+
+    def measure(weights: np.ndarray) -> np.ndarray:
+        predicted, observed = events(weights)
+        return 0.5 + (observed - predicted) @ widths
+
+    return measure
+
+
+@metric("calibration distance", better="lower")
+def calibration_distance(predictive: Predictive, y: Any) -> Measure:
+    """√∫ (p̌ − p̂)² dp̂ of the calibration curve: 0 if calibrated everywhere."""
+    return _distance(*_curve(predictive, y))
+
+
+@metric("quantile error", better="lower")
+def quantile_error(predictive: RegressionPredictive, y: Any) -> Measure:
+    """√ mean (p − share of y below the p-quantile)² over all levels p: the distance of the quantile curve."""
+    targets = checked(predictive, y, RegressionPredictive)
+    return _distance(*_uniform(predictive.cdf(targets).reshape(len(targets), -1)))
+
+
+def _distance(events: Events, widths: np.ndarray) -> Measure:
+    def measure(weights: np.ndarray) -> np.ndarray:
+        predicted, observed = events(weights)
+        return np.sqrt((observed - predicted) ** 2 @ widths)
+
+    return measure
+
+
+def _curve(predictive: Predictive, y: Any) -> tuple[Events, np.ndarray]:
+    """The events of `calibration_curve` with its default settings."""
+    targets = checked(predictive, y)
+    if isinstance(predictive, RegressionPredictive):
+        return _uniform(nssr_probabilities(predictive, targets)[0][:, None])
+    several_classes(targets)
+    return _windows(*class_events(predictive, targets, None)[:2])
+
+
+def _windows(predicted: np.ndarray, happened: np.ndarray) -> tuple[Events, np.ndarray]:
+    """Points whose predicted probabilities lie in one window make an event."""
+    order = np.argsort(predicted, kind="stable")
+    starts, stops, widths = event_rows(predicted[order])
+    seen = stops > starts
+    starts, widths = starts[seen], widths[seen]
+
+    def events(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        weights = weights[:, order]
+        counts = np.maximum(np.add.reduceat(weights, starts, axis=1), 1e-9)
+        sums = (np.add.reduceat(weights * values[order], starts, axis=1) for values in (predicted, happened))
+        mean, frequency = (total / counts for total in sums)
+        return mean, frequency
+
+    return events, widths
+
+
+def _uniform(levels: np.ndarray) -> tuple[Events, np.ndarray]:
+    """The distribution function of levels (rows, outputs) that a calibrated model makes uniform."""
+    num_outputs = levels.shape[1]
+    order = np.argsort(levels.ravel(), kind="stable")
+    predicted = levels.ravel()[order]
+    last = np.searchsorted(predicted, predicted, side="right") - 1
+    around = np.concatenate([[0.0], predicted, [1.0]])
+
+    def events(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        total = np.cumsum(weights[:, order // num_outputs], axis=1)
+        return predicted, total[:, last] / total[:, -1:]
+
+    return events, (around[2:] - around[:-2]) / 2
+
+
+# -- classes -----------------------------------------------------------------------------------------------
+
+
+@metric("ECE", better="lower")
+def ece(predictive: ClassPredictive, y: Any, *, num_bins: int = NUM_BINS) -> Measure:
+    """Expected calibration error Σ_b n_b/N · |accuracy − confidence|, of the most probable class, in equal bins.
+
+    Example:
+        >>> from credo import from_probs
+        >>> round(ece(from_probs([[0.2, 0.8]] * 4), [1, 1, 0, 0]), 3)
+        0.3
+    """
+    confidence, correct = _confidence(predictive, y)
+    return _binned_error(confidence, correct, _equal_width(confidence, num_bins))
+
+
+@metric("MCE", better="lower")
+def mce(predictive: ClassPredictive, y: Any, *, num_bins: int = NUM_BINS) -> Measure:
+    """Maximum calibration error max_b |accuracy − confidence| over the bins of the ECE that hold any rows."""
+    confidence, correct = _confidence(predictive, y)
+    member = _members(_equal_width(confidence, num_bins))
+    gaps = member * (confidence - correct)[:, None]
+
+    def measure(weights: np.ndarray) -> np.ndarray:
+        counts = weights @ member
+        return np.max(np.abs(weights @ gaps) / np.where(counts > 0, counts, np.inf), axis=1)
+
+    return measure
+
+
+@metric("class-wise ECE", better="lower")
+def static_error(predictive: ClassPredictive, y: Any, *, num_bins: int = NUM_BINS) -> Measure:
+    """Static calibration error: the ECE of each class against the rest, averaged over classes (SCE)."""
+    return _class_average(predictive, y, lambda probs: _equal_width(probs, num_bins))
+
+
+@metric("adaptive ECE", better="lower")
+def adaptive_error(predictive: ClassPredictive, y: Any, *, num_bins: int = NUM_BINS) -> Measure:
+    """As the class-wise ECE, in bins that hold equally many rows each (ACE)."""
+    return _class_average(predictive, y, lambda probs: _equal_mass(probs, num_bins))
+
+
+@metric("thresholded ECE", better="lower")
+def thresholded_error(
+    predictive: ClassPredictive, y: Any, *, num_bins: int = NUM_BINS, threshold: float = 0.01
+) -> Measure:
+    """As the adaptive ECE, of probabilities above a threshold alone: tiny ones are many and say little (TACE)."""
+    if not 0 <= threshold < 1:
+        raise ValueError(f"threshold must lie between 0 and 1, got {threshold}")
+    return _class_average(predictive, y, lambda probs: _equal_mass(probs, num_bins, probs > threshold))
+
+
+def _confidence(predictive: ClassPredictive, y: Any) -> tuple[np.ndarray, np.ndarray]:
+    labels = checked(predictive, y, ClassPredictive)
+    several_classes(labels)
+    confidence, correct, _ = class_events(predictive, labels, "confidence")
+    return confidence, correct
+
+
+def _class_average(predictive: ClassPredictive, y: Any, binned: Callable[[np.ndarray], np.ndarray]) -> Measure:
+    labels = checked(predictive, y, ClassPredictive)
+    several_classes(labels)
+    errors = [
+        _binned_error(probs, labels == label, bins)
+        for label, probs in enumerate(predictive.probs.T)
+        if np.any((bins := binned(probs)) >= 0)
+    ]
+    return lambda weights: np.mean([error(weights) for error in errors], axis=0)
+
+
+def _binned_error(predicted: np.ndarray, happened: np.ndarray, bins: np.ndarray) -> Measure:
+    """Σ_b n_b/n · |mean predicted − mean happened|; rows in bin −1 are left out of the n."""
+    member = _members(bins)
+    gaps = member * (predicted - happened)[:, None]
+    counted = bins >= 0
+    return lambda weights: np.abs(weights @ gaps).sum(1) / np.maximum(weights @ counted, 1e-9)
+
+
+def _members(bins: np.ndarray) -> np.ndarray:
+    return (bins[:, None] == np.arange(bins.max() + 1)).astype(float)
+
+
+def _equal_width(probs: np.ndarray, num_bins: int) -> np.ndarray:
+    if num_bins < 1:
+        raise ValueError(f"num_bins must be at least 1, got {num_bins}")
+    return np.minimum((probs * num_bins).astype(int), num_bins - 1)
+
+
+def _equal_mass(probs: np.ndarray, num_bins: int, counted: np.ndarray | None = None) -> np.ndarray:
+    """The bin of each row by its rank; −1 for rows that do not count."""
+    if num_bins < 1:
+        raise ValueError(f"num_bins must be at least 1, got {num_bins}")
+    rows = np.arange(len(probs)) if counted is None else np.flatnonzero(counted)
+    bins = np.full(len(probs), -1)
+    bins[rows[np.argsort(probs[rows], kind="stable")]] = np.arange(len(rows)) * num_bins // max(len(rows), 1)
+    return bins
+
+
+# -- regression --------------------------------------------------------------------------------------------
+
+
+def coverage_of(level: float) -> Any:
+    """The metric that counts how many targets lie inside the central interval of a level; best if equal to it."""
+    if not 0 < level < 1:
+        raise ValueError(f"level must lie between 0 and 1, got {level}")
+
+    @metric(f"coverage of {level:.0%} intervals", better=level)
+    def coverage(predictive: RegressionPredictive, y: Any) -> Measure:
+        targets = checked(predictive, y, RegressionPredictive)
+        # y is inside the central interval exactly where its probability level is: no quantile has to be solved for.
+        inside = np.abs(2 * predictive.cdf(targets) - 1) <= level
+        return mean_of(inside.reshape(len(targets), -1).mean(1))
+
+    return coverage
+
+
+def coverage(predictive: RegressionPredictive, y: Any, level: float = 0.95) -> float:
+    """The share of targets inside the central interval that should hold a share `level` of them."""
+    return coverage_of(level)(predictive, y)
+
+
+@metric("sharpness", better="lower", unit="y")
+def sharpness(predictive: RegressionPredictive, y: Any) -> Measure:
+    """√ mean predictive variance: how narrow the predictions are, whatever the targets say."""
+    targets = checked(predictive, y, RegressionPredictive)
+    squares = mean_of(predictive.variance.reshape(len(targets), -1).mean(1))
+    return lambda weights: np.sqrt(squares(weights))

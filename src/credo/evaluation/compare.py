@@ -1,0 +1,176 @@
+"""`credo.compare`: methods side by side on one test set: how good, how long to train, how fast to ask, how large."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from credo._text import nearest
+from credo.data import Data, as_data
+from credo.evaluation.evaluate import NUM_RESAMPLES, Scores, evaluate
+from credo.predictive import ClassPredictive, Predictive
+
+if TYPE_CHECKING:
+    import pandas
+    from rich.console import Console, ConsoleOptions, RenderResult
+
+    from credo.evaluation.recalibration import Recalibrated
+    from credo.posterior import Posterior
+
+NUM_TIMINGS = 3
+# What a table of methods shows; `Comparison.scores` has the rest.
+REGRESSION_COLUMNS = ("lpd", "rmse", "crps", "coverage_95", "calibration_distance")
+CLASSIFICATION_COLUMNS = ("lpd", "accuracy", "brier", "ece", "risk_coverage_area")
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a posterior takes: seconds to train, microseconds to predict one row, bytes to keep."""
+
+    training_seconds: float
+    microseconds_per_row: float
+    num_bytes: int
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Methods side by side, best first. Print it for a table with the best of each column in bold."""
+
+    scores: dict[str, Scores]
+    costs: dict[str, Cost]
+    by: str
+    columns: tuple[str, ...] = field(repr=False)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The methods, best first."""
+        return tuple(self.scores)
+
+    def winner(self, column: str) -> str:
+        """The method with the best value of a score, or the least cost."""
+        return min(self.scores, key=lambda name: self._badness(name, column))
+
+    def to_frame(self) -> "pandas.DataFrame":
+        """One row per method: every score, its standard error, and the costs."""
+        import pandas
+
+        rows = [
+            {"method": name}
+            | {column: scores[column].value for column in scores}
+            | {f"{column}_error": scores[column].standard_error for column in scores}
+            | vars(self.costs[name])
+            for name, scores in self.scores.items()
+        ]
+        return pandas.DataFrame(rows).set_index("method")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {name: scores.to_dict() | vars(self.costs[name]) for name, scores in self.scores.items()}
+
+    def cells(self) -> tuple[list[str], list[list[tuple[str, bool]]]]:
+        """Headings, and for each method the text of its cells and whether it is the best of its column."""
+        first = next(iter(self.scores.values()))
+        costs = {
+            "training_seconds": ("training", _seconds),
+            "microseconds_per_row": ("per row", lambda value: f"{value:,.3g} µs"),
+            "num_bytes": ("memory", _bytes),
+        }
+        headings = ["method", *(first.label(name) for name in self.columns), *(label for label, _ in costs.values())]
+        winners = {column: self.winner(column) for column in (*self.columns, *costs)}
+        rows = []
+        for name, scores in self.scores.items():
+            texts = [(column, str(scores[column])) for column in self.columns]
+            texts += [(column, text(getattr(self.costs[name], column))) for column, (_, text) in costs.items()]
+            rows.append([(name, False), *((text, winners[column] == name) for column, text in texts)])
+        return headings, rows
+
+    def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> "RenderResult":
+        from rich.table import Table
+
+        rows_tested = next(iter(self.scores.values())).num_rows
+        table = Table(title=f"{rows_tested:,} test rows, sorted by {self.by}", title_justify="left")
+        headings, rows = self.cells()
+        for position, heading in enumerate(headings):
+            table.add_column(heading, justify="left" if position == 0 else "right")
+        for row in rows:
+            table.add_row(*(f"[bold]{text}[/]" if best else text for text, best in row))
+        yield table
+
+    def __str__(self) -> str:
+        """The table as Markdown, the best of each column in bold."""
+        headings, rows = self.cells()
+        lines = [headings, ["---"] * len(headings)]
+        lines += [[f"**{text}**" if best else text for text, best in row] for row in rows]
+        return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+    def _badness(self, name: str, column: str) -> float:
+        if column in self.scores[name].values:
+            scores = self.scores[name]
+            return scores.metrics[column].badness(scores[column].value)
+        return float(getattr(self.costs[name], column))
+
+
+def compare(
+    posteriors: Mapping[str, "Posterior | Recalibrated"],
+    data: Data | tuple[Any, Any],
+    *,
+    by: str = "lpd",
+    num_draws: int | None = None,
+    num_resamples: int = NUM_RESAMPLES,
+    seed: int = 0,
+) -> Comparison:
+    """Methods side by side on one test set: scores, training time, time per predicted row, size in memory.
+
+    Arguments:
+        posteriors: name → posterior.
+        data: the test set, credo.Data or (x, y).
+        by: the score to sort by, best first.
+        num_draws: draws to average per prediction; all by default.
+        num_resamples: as in `evaluate`; all methods see the same resamples.
+    """
+    if not isinstance(posteriors, Mapping) or not posteriors:
+        raise ValueError("pass the posteriors as a dictionary with at least one {name: posterior}")
+    test = as_data(data)
+    scores = {
+        name: evaluate(posterior, test, num_draws=num_draws, num_resamples=num_resamples, seed=seed)
+        for name, posterior in posteriors.items()
+    }
+    if len({one.task for one in scores.values()}) > 1:
+        raise ValueError("regressions and classifiers cannot be compared on one test set")
+    first = next(iter(scores.values()))
+    if by not in first.values:
+        raise ValueError(f"by must be one of {', '.join(first)}, got {by!r}{nearest(by, first.values)}")
+    ordered = sorted(scores, key=lambda name: first.metrics[by].badness(scores[name][by].value))
+    columns = REGRESSION_COLUMNS if first.task == "regression" else CLASSIFICATION_COLUMNS
+    return Comparison(
+        scores={name: scores[name] for name in ordered},
+        costs={name: _cost(posteriors[name], test.x, num_draws) for name in ordered},
+        by=by,
+        columns=tuple(dict.fromkeys([by, *columns])),
+    )
+
+
+def _cost(posterior: "Posterior | Recalibrated", x: np.ndarray, num_draws: int | None) -> Cost:
+    seconds = min(_seconds_to_predict(posterior.predict(x, num_draws=num_draws)) for _ in range(NUM_TIMINGS))
+    return Cost(posterior.provenance.seconds, 1e6 * seconds / len(x), posterior.num_bytes)
+
+
+def _seconds_to_predict(predictive: Predictive) -> float:
+    """The marginal's main answer: probabilities, or mean and variance. Evaluating has compiled it before."""
+    began = time.perf_counter()
+    _ = predictive.probs if isinstance(predictive, ClassPredictive) else predictive.mean
+    return time.perf_counter() - began
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.2g} s" if value < 100 else f"{value / 60:.1f} min"
+
+
+def _bytes(num: float) -> str:
+    for unit in ("B", "kB", "MB"):
+        if num < 1000:
+            return f"{num:.3g} {unit}"
+        num /= 1000
+    return f"{num:.3g} GB"

@@ -1,0 +1,219 @@
+"""`credo.evaluate`: every score and curve that fits the task, in one call."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from credo._text import nearest
+from credo.data import Data, as_data
+from credo.evaluation.calibration import CalibrationCurve, calibration_curve, calibration_curves
+from credo.evaluation.calibration_error import (
+    adaptive_error,
+    calibration_auc,
+    calibration_distance,
+    coverage_of,
+    ece,
+    mce,
+    quantile_error,
+    sharpness,
+    static_error,
+    thresholded_error,
+)
+from credo.evaluation.detection import Detection, detections
+from credo.evaluation.metric import Metric, Score, resample
+from credo.evaluation.scores import accuracy, brier, confusion_matrix, crps, lpd, mae, nll, rmse, top_k
+from credo.evaluation.selective import RiskCoverage, risk_coverage, risk_coverage_area, uncertainty_error_correlation
+from credo.predictive import ClassPredictive, Predictive
+
+if TYPE_CHECKING:
+    import pandas
+
+    from credo.evaluation.recalibration import Recalibrated
+    from credo.posterior import Posterior
+
+NUM_RESAMPLES = 200  # a standard error from 200 resamples is right to 5%
+TOP_K = 5
+
+SHARED: dict[str, Metric] = {
+    "lpd": lpd,
+    "nll": nll,
+    "calibration_auc": calibration_auc,
+    "calibration_distance": calibration_distance,
+    "risk_coverage_area": risk_coverage_area,
+    "uncertainty_error_correlation": uncertainty_error_correlation,
+}
+REGRESSION: dict[str, Metric] = {
+    "rmse": rmse,
+    "mae": mae,
+    "crps": crps,
+    **SHARED,
+    "quantile_error": quantile_error,
+    "coverage_50": coverage_of(0.5),
+    "coverage_95": coverage_of(0.95),
+    "sharpness": sharpness,
+}
+CLASSIFICATION: dict[str, Metric] = {
+    "accuracy": accuracy,
+    "brier": brier,
+    **SHARED,
+    "ece": ece,
+    "mce": mce,
+    "static_error": static_error,
+    "adaptive_error": adaptive_error,
+    "thresholded_error": thresholded_error,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """What a test set says about a posterior. Print it for a table; `scores["rmse"]` is one value with its error.
+
+    Arguments:
+        values: each metric's value and bootstrap standard error.
+        metrics: their labels, units, and which end is good.
+        calibration: the main curve: χ² for regression, class 1 of two, the confidence of many classes.
+        curves: every calibration curve that fits the task, by name.
+        risk_coverage: risk of the answered rows at every coverage.
+        confusion: rows of each class by label given; None for regression.
+        detection: how each uncertainty tells foreign inputs, where some were given.
+        unit: of y.
+    """
+
+    task: Literal["regression", "classification"]
+    num_rows: int
+    values: dict[str, Score]
+    metrics: dict[str, Metric] = field(repr=False)
+    calibration: CalibrationCurve = field(repr=False)
+    curves: dict[str, CalibrationCurve] = field(repr=False)
+    risk_coverage: RiskCoverage = field(repr=False)
+    confusion: np.ndarray | None = field(repr=False)
+    detection: dict[str, Detection] = field(repr=False)
+    unit: str = ""
+
+    def __getitem__(self, name: str) -> Score:
+        if name not in self.values:
+            raise KeyError(f"no score {name!r}; there are {', '.join(self.values)}{nearest(name, self.values)}")
+        return self.values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.values)
+
+    def label(self, name: str) -> str:
+        """The metric's name for a table, with its unit."""
+        found = self.metrics[name]
+        return f"{found.label} ({self.unit})" if found.unit and self.unit else found.label
+
+    def best(self, name: str) -> str:
+        """What a good model shows: "higher", "lower", or a number."""
+        better = self.metrics[name].better
+        return better if isinstance(better, str) else f"{better:g}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {
+            "task": self.task,
+            "num_rows": self.num_rows,
+            "unit": self.unit,
+            "scores": {
+                name: {key: None if np.isnan(value) else value for key, value in score._asdict().items()}
+                for name, score in self.values.items()
+            },
+            "calibration": {
+                name: {"auc": curve.auc, "distance": curve.distance, "direction": curve.direction}
+                for name, curve in self.curves.items()
+            },
+            "confusion": None if self.confusion is None else self.confusion.tolist(),
+            "detection": {
+                by: {"auroc": found.auroc, "aupr": found.aupr, "fpr95": found.fpr95}
+                for by, found in self.detection.items()
+            },
+        }
+
+    def to_frame(self) -> "pandas.DataFrame":
+        """One row per score: value, standard error, which end is good."""
+        import pandas
+
+        rows = [
+            {"score": name, "label": self.label(name), **score._asdict(), "better": self.best(name)}
+            for name, score in self.values.items()
+        ]
+        return pandas.DataFrame(rows).set_index("score")
+
+    def __str__(self) -> str:
+        names = [self.label(name) for name in self.values]
+        width = max(map(len, names))
+        lines = [f"{self.task} on {self.num_rows:,} test rows"]
+        lines += [
+            f"{name:<{width}}  {score.value:>9.4g} ± {score.standard_error:<8.2g} {self._hint(key)}"
+            for name, (key, score) in zip(names, self.values.items(), strict=True)
+        ]
+        lines += [f"foreign inputs by {found}" for found in self.detection.values()]
+        return "\n".join([*lines, self.calibration.verdict])
+
+    def _hint(self, name: str) -> str:
+        best = self.best(name)
+        return best if best in ("higher", "lower") else f"best at {best}"
+
+
+def evaluate(
+    posterior: "Posterior | Recalibrated | Predictive",
+    data: Data | tuple[Any, Any] | Any,
+    *,
+    outside: Any = None,
+    num_draws: int | None = None,
+    num_resamples: int = NUM_RESAMPLES,
+    seed: int = 0,
+) -> Scores:
+    """Is the network right, and does it know when it is not? Every score that fits the task.
+
+    Arguments:
+        posterior: anything with `predict`, or a prediction itself.
+        data: the test set, credo.Data or (x, y); for a prediction, the targets y.
+        outside: inputs from elsewhere, (rows, …) as x (for a prediction, another one): adds how well they are detected.
+        num_draws: draws to average per prediction; all by default.
+        num_resamples: bootstrap resamples of the test rows behind each standard error; 0 for none.
+        seed: of the resamples, and of the samples behind the CRPS.
+
+    Example:
+        >>> from credo import from_normal
+        >>> scores = evaluate(from_normal([0.0, 1.0, 2.0], 1.0), [0.0, 1.0, 3.0], num_resamples=0)
+        >>> round(scores["rmse"].value, 3)
+        0.577
+    """
+    if num_resamples < 0:
+        raise ValueError(f"num_resamples must be 0 or more, got {num_resamples}")
+    if isinstance(posterior, Predictive):
+        predictive, y, unit, foreign = posterior, data, "", outside
+    else:
+        test = as_data(data)
+        predictive, y, unit = posterior.predict(test.x, num_draws=num_draws), test.y, test.unit or ""
+        foreign = None if outside is None else posterior.predict(outside, num_draws=num_draws)
+    classes = isinstance(predictive, ClassPredictive)
+    metrics = _metrics(predictive)
+    resamples = resample(len(predictive), num_resamples, seed)
+    settings = {"crps": {"seed": seed}, "top_k": {"k": TOP_K}}
+    values = {
+        name: metric.score(predictive, y, resamples, **settings.get(name, {})) for name, metric in metrics.items()
+    }
+    curves = calibration_curves(predictive, y)
+    return Scores(
+        task="classification" if classes else "regression",
+        num_rows=len(predictive),
+        values=values,
+        metrics=metrics,
+        calibration=calibration_curve(predictive, y),
+        curves=curves,
+        risk_coverage=risk_coverage(predictive, y),
+        confusion=confusion_matrix(predictive, y) if classes else None,  # type: ignore[arg-type]
+        detection={} if foreign is None else detections(predictive, foreign),
+        unit=unit,
+    )
+
+
+def _metrics(predictive: Predictive) -> dict[str, Metric]:
+    if not isinstance(predictive, ClassPredictive):
+        return REGRESSION
+    # The k most probable of hardly more classes than k say nothing.
+    return CLASSIFICATION | ({"top_k": top_k} if predictive.probs.shape[1] > TOP_K else {})

@@ -1,0 +1,115 @@
+"""Leave-one-out without refitting: how well would the model predict training rows that it had not seen?
+
+PSIS-LOO weighs the draws of one fit by 1 / p(yₙ | thetaᵢ), smoothed (Vehtari, Gelman and Gabry, 2017); WAIC corrects
+the training density by its variance over draws (Watanabe, 2010). Both from ArviZ, which wants log p(yₙ | thetaᵢ) of
+every row and draw.
+"""
+
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from credo.data import Data, as_data
+from credo.evaluation._arviz import arviz
+
+if TYPE_CHECKING:
+    from credo.posterior import Draws
+
+# Above this the importance weights of a row have no finite variance (Vehtari et al., 2024).
+BAD_K = 0.7
+
+
+# ESS of the importance weights is averaged over this many rows: ArviZ takes a millisecond for each.
+NUM_ESS_ROWS = 50
+
+
+@dataclass(frozen=True, eq=False)
+class LeaveOneOut:
+    """The expected log predictive density of new rows, summed over rows.
+
+    Arguments:
+        elpd: in nats, in the user's units.
+        standard_error: over rows.
+        num_effective: how many parameters the data have moved, in effect.
+        pointwise: elpd of each row.
+        k_hat: PSIS's diagnostic of each row: above 0.7 its estimate cannot be trusted; None for WAIC.
+        advice: what to make of it, in words.
+    """
+
+    method: Literal["PSIS-LOO", "WAIC"]
+    elpd: float
+    standard_error: float
+    num_effective: float
+    pointwise: np.ndarray
+    k_hat: np.ndarray | None
+    advice: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.method}: elpd {self.elpd:.1f} ± {self.standard_error:.1f} over {len(self.pointwise):,} rows, "
+            f"{self.num_effective:.1f} effective parameters. {self.advice}"
+        )
+
+
+def loo(posterior: "Draws", data: Data | tuple[Any, Any]) -> LeaveOneOut:
+    """Pareto-smoothed importance sampling leave-one-out, on the rows the posterior was fitted to."""
+    densities = _log_densities(posterior, data)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # ArviZ warns of what the advice says
+        found = arviz.loo(_as_arviz(densities), pointwise=True, reff=_relative_efficiency(densities))
+    k_hat = found.pareto_k.values
+    num_bad = int(np.sum(k_hat > BAD_K))
+    trusted = "No row decides the fit alone: the estimate can be trusted."
+    advice = f"{num_bad} rows have k̂ above {BAD_K}: too influential to be left out by weighting; hold some out."
+    return LeaveOneOut(
+        method="PSIS-LOO",
+        elpd=float(found.elpd_loo),
+        standard_error=float(found.se),
+        num_effective=float(found.p_loo),
+        pointwise=found.loo_i.values,
+        k_hat=k_hat,
+        advice=advice if num_bad else trusted,
+    )
+
+
+def waic(posterior: "Draws", data: Data | tuple[Any, Any]) -> LeaveOneOut:
+    """The widely applicable information criterion, on the rows the posterior was fitted to."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = arviz.waic(_as_arviz(_log_densities(posterior, data)), pointwise=True)
+    unsure = "The log density of some rows varies too much over draws (by more than 0.4) for WAIC; prefer PSIS-LOO."
+    return LeaveOneOut(
+        method="WAIC",
+        elpd=float(found.elpd_waic),
+        standard_error=float(found.se),
+        num_effective=float(found.p_waic),
+        pointwise=found.waic_i.values,
+        k_hat=None,
+        advice=unsure if found.warning else "The log densities vary little over draws: the estimate can be trusted.",
+    )
+
+
+def _log_densities(posterior: "Draws", data: Data | tuple[Any, Any]) -> np.ndarray:
+    """log p(yₙ | thetaᵢ), (chains, draws, rows)."""
+    if posterior.weights is not None:
+        raise ValueError("leave-one-out needs draws of equal weight")
+    if posterior.num_chains * posterior.num_draws < 2:
+        raise ValueError("leave-one-out weighs draws against each other, and a point estimate has only one")
+    rows = as_data(data)
+    densities = posterior.predict(rows.x).log_prob_by_draw(rows.y)
+    return densities.reshape(posterior.num_chains, posterior.num_draws, -1).astype(np.float64)
+
+
+def _as_arviz(densities: np.ndarray) -> arviz.InferenceData:
+    return arviz.from_dict(log_likelihood={"y": densities})
+
+
+def _relative_efficiency(densities: np.ndarray) -> float:
+    """Effective over actual draws, of the densities themselves: what Pareto smoothing takes its tail's length from."""
+    if densities.shape[1] < 4:
+        return 1.0
+    chosen = np.linspace(0, densities.shape[2] - 1, min(NUM_ESS_ROWS, densities.shape[2])).astype(int)
+    ess = arviz.ess(arviz.convert_to_dataset({"y": np.exp(densities[..., chosen])}), method="mean")["y"].values
+    return float(min(1.0, np.nanmean(ess) / (densities.shape[0] * densities.shape[1])))

@@ -1,0 +1,94 @@
+"""Metrics: numbers that a prediction and its targets give, and how far to trust them.
+
+A metric is written as a function of the *weights* of the test rows. All ones give its value; the counts of a
+bootstrap resample give what another test set of that size might have shown (Efron, 1979).
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from credo.predictive import Predictive
+
+# Weights of the rows (resamples, rows) → the metric on each resample (resamples,).
+Measure = Callable[[np.ndarray], np.ndarray]
+
+# Resamples are weighed a few at a time, in blocks of so many numbers: 64 MiB in double precision.
+NUMBERS_PER_BLOCK = 2**23
+
+
+class Score(NamedTuple):
+    """A metric's value and its bootstrap standard error over test rows."""
+
+    value: float
+    standard_error: float
+
+    def __str__(self) -> str:
+        return f"{self.value:.4g} ± {self.standard_error:.2g}"
+
+
+class Metric:
+    """A metric: call it with a prediction and its targets for its value, `score` gives the standard error too.
+
+    Arguments:
+        measure: (predictive, y, **settings) → what the metric is as a function of row weights.
+        label: its name in tables.
+        better: the end of the scale that is good, or the number that a perfect model would show.
+        unit: "y" where it has the unit of the target.
+    """
+
+    def __init__(
+        self, measure: Callable[..., Measure], *, label: str, better: Literal["higher", "lower"] | float, unit: str = ""
+    ) -> None:
+        functools.update_wrapper(self, measure)
+        self.measure = measure
+        self.label = label
+        self.better = better
+        self.unit = unit
+
+    def __call__(self, predictive: Predictive, y: Any, **settings: Any) -> float:
+        return float(self.measure(predictive, y, **settings)(np.ones((1, len(predictive))))[0])
+
+    def score(self, predictive: Predictive, y: Any, resamples: np.ndarray, **settings: Any) -> Score:
+        """The value, and its standard deviation over resamples of the rows."""
+        measure = self.measure(predictive, y, **settings)
+        return score(measure, resamples)
+
+    def badness(self, value: float) -> float:
+        """How far from the good end: lower is better, for every metric."""
+        if isinstance(self.better, str):
+            return value if self.better == "lower" else -value
+        return abs(value - self.better)
+
+
+def metric(label: str, *, better: Literal["higher", "lower"] | float, unit: str = "") -> Callable[..., Metric]:
+    """Turn a function that gives a `Measure` into a `Metric`."""
+    return functools.partial(Metric, label=label, better=better, unit=unit)
+
+
+def resample(num_rows: int, num_resamples: int, seed: int = 0) -> np.ndarray:
+    """How often each row is drawn in each resample, (resamples, rows): n draws with replacement out of n."""
+    rng = np.random.default_rng(seed)
+    drawn = (rng.integers(0, num_rows, num_rows) for _ in range(num_resamples))
+    counts = [np.bincount(rows, minlength=num_rows).astype(np.uint8) for rows in drawn]
+    return np.stack(counts) if counts else np.empty((0, num_rows), np.uint8)
+
+
+def score(measure: Measure, resamples: np.ndarray) -> Score:
+    """A measure's value, and its standard deviation over resamples."""
+    num_resamples, num_rows = resamples.shape
+    size = max(1, NUMBERS_PER_BLOCK // num_rows)
+    blocks = [measure(resamples[first : first + size].astype(float)) for first in range(0, num_resamples, size)]
+    values = np.concatenate(blocks) if blocks else np.empty(0)
+    # A resample may have no value, as when it holds no error to correlate with.
+    values = values[np.isfinite(values)]
+    spread = float(np.std(values, ddof=1)) if len(values) > 1 else float("nan")
+    return Score(float(measure(np.ones((1, num_rows)))[0]), spread)
+
+
+def mean_of(terms: np.ndarray) -> Measure:
+    """The weighted average of one number per row."""
+    terms = np.asarray(terms, np.float64)
+    return lambda weights: weights @ terms / weights.sum(1)

@@ -1,0 +1,77 @@
+"""One self-contained HTML page: building blocks that return safe HTML, and the page around them."""
+
+import base64
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from importlib.resources import files
+
+from credo._version import __version__
+
+
+@dataclass
+class Section:
+    """A titled part of the page, filled piece by piece."""
+
+    title: str
+    pieces: list[str] = field(default_factory=list)
+    figures: list[str] = field(default_factory=list)
+
+    @property
+    def anchor(self) -> str:
+        return re.sub(r"\W+", "-", self.title.lower()).strip("-")
+
+    def text(self, words: str) -> None:
+        """A paragraph."""
+        self.pieces.append(f"<p>{escape(words)}</p>")
+
+    def verdict(self, words: str) -> None:
+        """A sentence that must not be overlooked."""
+        self.pieces.append(f'<p class="verdict">{escape(words)}</p>')
+
+    def code(self, words: str) -> None:
+        """Text in columns."""
+        self.pieces.append(f"<pre>{escape(words)}</pre>")
+
+    def cards(self, figures: Iterable[tuple[str, str]]) -> None:
+        """A few numbers at a glance: (value, what it is)."""
+        cells = "".join(f'<div class="card"><b>{escape(v)}</b><span>{escape(w)}</span></div>' for v, w in figures)
+        self.pieces.append(f'<div class="cards">{cells}</div>')
+
+    def table(self, headings: Sequence[str], rows: Iterable[Sequence[str]], numbers: Sequence[int] = ()) -> None:
+        """A table; the columns in `numbers` are set to the right."""
+
+        def line(tag: str, cells: Sequence[str]) -> str:
+            kinds = [' class="number"' if place in numbers else "" for place in range(len(cells))]
+            filled = "".join(f"<{tag}{kind}>{escape(cell)}</{tag}>" for kind, cell in zip(kinds, cells, strict=True))
+            return f"<tr>{filled}</tr>"
+
+        body = "".join(line("td", row) for row in rows)
+        head = line("th", headings)
+        self.pieces.append(f'<div class="scroll"><table><thead>{head}</thead><tbody>{body}</tbody></table></div>')
+
+    def figure(self, svg: str, caption: str) -> None:
+        """A picture, carried inside the page."""
+        data = base64.b64encode(svg.encode()).decode()
+        image = f'<img src="data:image/svg+xml;base64,{data}" alt="{escape(caption)}">'
+        self.figures.append(f"<figure>{image}<figcaption>{escape(caption)}</figcaption></figure>")
+
+    def html(self) -> str:
+        pictures = f'<div class="figures">{"".join(self.figures)}</div>' if self.figures else ""
+        return f'<section id="{self.anchor}"><h2>{escape(self.title)}</h2>{"".join(self.pieces)}{pictures}</section>'
+
+
+def page(title: str, lead: str, sections: Sequence[Section]) -> str:
+    """The whole page; opening it asks nothing of any network."""
+    style = files("credo.evaluation").joinpath("page.css").read_text(encoding="utf-8")
+    links = "".join(f'<a href="#{section.anchor}">{escape(section.title)}</a>' for section in sections)
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        # An icon of its own keeps browsers from asking a server for one.
+        f'<link rel="icon" href="data:,"><title>{escape(title)}</title><style>\n{style}</style></head>\n<body>'
+        f'<header><h1>{escape(title)}</h1><p class="lead">{escape(lead)}</p><nav>{links}</nav></header>\n'
+        + "\n".join(section.html() for section in sections)
+        + f"\n<footer>Written by credo {__version__}.</footer></body></html>\n"
+    )

@@ -1,0 +1,121 @@
+"""Recalibration: maps, fitted on held-out data, that make the probabilities of a prediction come true.
+
+A map acts on the marginal p(y | x, D), the mean over the draws, since it is the marginal that must be calibrated:
+
+    regression   P'(Y ≤ y) = R(F(y)),   R the distribution function of F(y) on held-out rows   Kuleshov et al. (2018)
+    classes      p' ∝ p^(1/T),   p'ₖ ∝ exp(aₖ log pₖ + bₖ)                                     Guo et al. (2017)
+                 p'ₖ ∝ the isotonic regression of [y = k] on pₖ                        Zadrozny and Elkan (2002)
+
+What comes back is a prediction like any other, for every metric and plot. `functions` stay those of the draws: a map of
+the marginal says nothing about a single draw.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+from numpy.typing import ArrayLike
+
+from credo._text import nearest
+from credo.data import Data, as_data
+from credo.evaluation.class_maps import IsotonicClasses, Temperature, VectorScaling
+from credo.evaluation.quantile_map import IsotonicQuantiles
+from credo.predictive import ClassPredictive, Predictive
+from credo.typing import Key, Theta
+
+if TYPE_CHECKING:
+    from credo.evaluation.diagnostics import Diagnostics
+    from credo.models.program import Model
+    from credo.posterior import Provenance
+
+
+class Map(Protocol):
+    """A map of marginals: `fit` on held-out rows, then call it on any prediction of the same posterior."""
+
+    @classmethod
+    def fit(cls, predictive: Any, y: object) -> Self:
+        """The map that calibrates `predictive` on targets `y`."""
+
+    def __call__(self, predictive: Any) -> Predictive:
+        """The recalibrated prediction."""
+
+
+@dataclass(frozen=True, eq=False)
+class Recalibrated:
+    """A posterior whose predictions go through a map. It samples and predicts like the posterior; save that one.
+
+    Arguments:
+        posterior: any posterior.
+        map: fitted on data that the posterior has not seen.
+    """
+
+    posterior: Any
+    map: Map
+
+    @property
+    def model(self) -> "Model":
+        """The posterior's model."""
+        return self.posterior.model
+
+    @property
+    def provenance(self) -> "Provenance":
+        """How the posterior came about."""
+        return self.posterior.provenance
+
+    @property
+    def diagnostics(self) -> "Diagnostics":
+        """Evidence for and against the fit of the posterior."""
+        return self.posterior.diagnostics
+
+    @property
+    def num_bytes(self) -> int:
+        """What the posterior holds in memory."""
+        return self.posterior.num_bytes
+
+    def sample(self, key: Key, num: int) -> Theta:
+        """`num` draws of theta: a map of the marginal leaves them as they are."""
+        return self.posterior.sample(key, num)
+
+    def predict(self, x: Any, *, num_draws: int | None = None) -> Predictive:
+        """The recalibrated marginal on inputs x."""
+        return self.map(self.posterior.predict(x, num_draws=num_draws))
+
+
+def recalibrate(
+    posterior: Any, data: Data | tuple[ArrayLike, ArrayLike], how: str | type[Map] | None = None
+) -> Recalibrated:
+    """The posterior with calibrated predictions.
+
+    Arguments:
+        posterior: any posterior.
+        data: rows that it was not trained on, `credo.Data` or (x, y): on the training rows it would look too good.
+        how: "isotonic", "temperature" or "vector" (both for classes), or a class with `fit` and `__call__` like those
+            of this module. By default isotonic for regression and temperature for classes.
+
+    Example:
+        >>> import numpy as np
+        >>> from types import SimpleNamespace
+        >>> from credo.tabulated import from_normal
+        >>> posterior = SimpleNamespace(predict=lambda x, num_draws=None: from_normal(x[:, 0], 0.5))
+        >>> x = np.linspace(-1, 1, 1000)[:, None]
+        >>> y = x[:, 0] + np.random.default_rng(0).normal(size=1000)
+        >>> print(recalibrate(posterior, (x, y)).predict(x).std[0].round(1))
+        1.0
+    """
+    held_out = as_data(data)
+    predictive = posterior.predict(held_out.x)
+    return Recalibrated(posterior, _chosen(how, predictive).fit(predictive, held_out.y))
+
+
+def _chosen(how: str | type[Map] | None, predictive: Predictive) -> type[Map]:
+    if how is not None and not isinstance(how, str):
+        return how
+    of_classes = isinstance(predictive, ClassPredictive)
+    known: dict[str, type[Map]] = {
+        "isotonic": IsotonicClasses if of_classes else IsotonicQuantiles,
+        "temperature": Temperature,
+        "vector": VectorScaling,
+    }
+    name = how or ("temperature" if of_classes else "isotonic")
+    if name not in known:
+        raise ValueError(f"how must be one of {', '.join(known)}, got {name!r}{nearest(name, known)}")
+    return known[name]

@@ -1,0 +1,131 @@
+"""Does it know when it is wrong? Selective prediction, and how uncertainty goes with error.
+
+A selective predictor answers only where it is sure. At coverage c it answers the share c of the rows with the least
+uncertainty; its risk is the mean loss there (El-Yaniv and Wiener, 2010). The area under this curve is small where the
+model is good *and* knows where it is not.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from credo._text import nearest
+from credo.evaluation.checks import checked
+from credo.evaluation.metric import Measure, metric
+from credo.evaluation.scores import squared_errors
+from credo.predictive import ClassPredictive, Predictive
+
+CLASS_UNCERTAINTIES = ("entropy", "mutual_information", "max_probability", "aleatoric")
+REGRESSION_UNCERTAINTIES = ("variance", "epistemic", "aleatoric")
+
+
+@dataclass(frozen=True, eq=False)
+class RiskCoverage:
+    """Risk of the answered rows at every coverage, least uncertain first.
+
+    Arguments:
+        coverage: (rows,), from 1/n to 1.
+        risk: mean loss of the answered rows.
+        oracle: the risk if rows were ordered by their loss itself: no ordering is better.
+        risk_name: what the loss is.
+        by: the uncertainty that orders the rows.
+    """
+
+    coverage: np.ndarray
+    risk: np.ndarray
+    oracle: np.ndarray
+    risk_name: str
+    by: str
+
+    @property
+    def area(self) -> float:
+        """The mean risk over all coverages."""
+        return float(np.mean(self.risk))
+
+    @property
+    def excess_area(self) -> float:
+        """The area above that of the oracle: what a better uncertainty could gain."""
+        return float(np.mean(self.risk) - np.mean(self.oracle))
+
+
+def uncertainty(predictive: Predictive, by: str | None = None) -> np.ndarray:
+    """One uncertainty per row; the total one by default.
+
+    Arguments:
+        by: for classes "entropy", "mutual_information", "max_probability" (as 1 − max p̂, the default) or "aleatoric";
+            for regression "variance" (the default), "epistemic" or "aleatoric", summed over outputs.
+    """
+    classes = isinstance(predictive, ClassPredictive)
+    known = CLASS_UNCERTAINTIES if classes else REGRESSION_UNCERTAINTIES
+    by = by or ("max_probability" if classes else "variance")
+    if by == "epistemic" and classes:
+        by = "mutual_information"
+    if by not in known:
+        raise ValueError(f"by must be one of {', '.join(known)}, got {by!r}{nearest(by, known)}")
+    values = 1 - predictive.probs.max(1) if by == "max_probability" else getattr(predictive, by)
+    return np.asarray(values).reshape(len(predictive), -1).sum(1)
+
+
+def losses(predictive: Predictive, y: Any) -> np.ndarray:
+    """What each row costs: 1 for a wrong label, the squared error of a regression."""
+    if isinstance(predictive, ClassPredictive):
+        return (predictive.label != checked(predictive, y)).astype(float)
+    return squared_errors(predictive, y)  # type: ignore[arg-type]
+
+
+def risk_coverage(predictive: Predictive, y: Any, by: str | None = None) -> RiskCoverage:
+    """The risk–coverage curve, with rows in the order of an uncertainty.
+
+    Example:
+        >>> from credo import from_probs
+        >>> curve = risk_coverage(from_probs([[0.9, 0.1], [0.6, 0.4]]), [0, 1])
+        >>> print(curve.risk)
+        [0.  0.5]
+    """
+    loss = losses(predictive, y)
+    order = np.argsort(uncertainty(predictive, by), kind="stable")
+    answered = np.arange(1, len(loss) + 1)
+    classes = isinstance(predictive, ClassPredictive)
+    return RiskCoverage(
+        coverage=answered / len(loss),
+        risk=np.cumsum(loss[order]) / answered,
+        oracle=np.cumsum(np.sort(loss)) / answered,
+        risk_name="error rate" if classes else "mean squared error",
+        by=by or ("max_probability" if classes else "variance"),
+    )
+
+
+@metric("area under risk–coverage", better="lower")
+def risk_coverage_area(predictive: Predictive, y: Any, *, by: str | None = None) -> Measure:
+    """The mean, over all coverages, of the risk of the rows answered there."""
+    loss = losses(predictive, y)
+    order = np.argsort(uncertainty(predictive, by), kind="stable")
+
+    def measure(weights: np.ndarray) -> np.ndarray:
+        weights = weights[:, order]
+        answered = np.cumsum(weights, axis=1)
+        risk = np.cumsum(weights * loss[order], axis=1) / np.maximum(answered, 1e-9)
+        return np.sum(weights * risk, axis=1) / answered[:, -1]
+
+    return measure
+
+
+@metric("correlation of uncertainty and error", better="higher")
+def uncertainty_error_correlation(predictive: Predictive, y: Any, *, by: str | None = None) -> Measure:
+    """Spearman's rank correlation between the uncertainty and the loss of a row; nan where one of them is constant."""
+    first, second = (stats.rankdata(values) for values in (uncertainty(predictive, by), losses(predictive, y)))
+
+    def measure(weights: np.ndarray) -> np.ndarray:
+        total = weights.sum(1)
+
+        def covariance(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+            return weights @ (a * b) / total - (weights @ a) * (weights @ b) / total**2
+
+        # Centred ranks: the difference of two large products would lose its digits.
+        a, b = first - first.mean(), second - second.mean()
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return covariance(a, b) / np.sqrt(covariance(a, a) * covariance(b, b))
+
+    return measure

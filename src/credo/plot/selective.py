@@ -1,0 +1,101 @@
+"""Knowing when not to answer: risk against coverage, and telling known inputs from unknown ones."""
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from credo.plot import style
+
+
+class RiskCurve(Protocol):
+    """Risk of the most certain part of the answers, for every size of that part."""
+
+    @property
+    def coverage(self) -> np.ndarray: ...
+    @property
+    def risk(self) -> np.ndarray: ...
+    @property
+    def oracle(self) -> np.ndarray: ...
+    @property
+    def area(self) -> float: ...
+    @property
+    def risk_name(self) -> str: ...
+
+
+class RocCurve(Protocol):
+    """How well a score tells two sets of inputs apart."""
+
+    @property
+    def false_positive_rate(self) -> np.ndarray: ...
+    @property
+    def true_positive_rate(self) -> np.ndarray: ...
+    @property
+    def auroc(self) -> float: ...
+    @property
+    def fpr95(self) -> float: ...
+    @property
+    def by(self) -> str: ...
+
+
+def risk_coverage(curve: RiskCurve | Mapping[str, RiskCurve], *, ax: Axes | None = None) -> Axes:
+    """Risk of the answers that are kept, the most certain first; dotted, that of a perfect ordering.
+
+    Arguments:
+        curve: from credo.evaluation, or several by name.
+    """
+    curves: dict[str, Any] = style.named(curve, "least uncertain first")
+    risks = {one.risk_name for one in curves.values()}
+    if len(risks) > 1:
+        raise ValueError(f"curves of one plot need one kind of risk, got {', '.join(sorted(risks))}")
+    columns = [_columns(one, "coverage", "risk", "oracle") for one in curves.values()]
+    ax = style.axes(ax)
+    oracles: list[np.ndarray] = []
+    for number, (name, one) in enumerate(curves.items()):
+        coverage, risk, oracle = columns[number]
+        look = style.line(number)
+        ax.plot(coverage, risk, lw=1.5, label=f"{name.replace('_', ' ')}, area {one.area:#.3g}", **look)
+        # Orderings of the same answers have one oracle, drawn once.
+        if not any(np.array_equal(oracle, seen) for seen in oracles):
+            said = None if oracles else "perfect ordering"
+            ax.plot(coverage, oracle, lw=1, ls=(0, (1, 2)), color=look["color"], label=said)
+            oracles.append(oracle)
+        if len(curves) == 1:
+            ax.fill_between(coverage, oracle, risk, color=style.ALEATORIC, alpha=0.35, lw=0)
+            ax.axhline(risk[-1], color=style.FAINT, lw=0.8, ls="--", label="all answered")
+    ax.set(xlim=(0, 1), xlabel="coverage: share of inputs answered", ylabel=risks.pop())
+    ax.set_ylim(bottom=0)
+    ax.legend(edgecolor="none", fontsize=8)
+    return ax
+
+
+def roc(detection: RocCurve | Mapping[str, RocCurve], *, ax: Axes | None = None) -> Axes:
+    """True against false positive rate; a mark shows the false positives where 95% of the positives are found.
+
+    Arguments:
+        detection: from credo.evaluation, or several by name.
+    """
+    given: Any = detection
+    curves: dict[str, Any] = style.named(given, getattr(given, "by", ""))
+    columns = [_columns(one, "false_positive_rate", "true_positive_rate") for one in curves.values()]
+    ax = style.axes(ax)
+    ax.plot([0, 1], [0, 1], color=style.FAINT, lw=1, label="chance")
+    ax.axhline(0.95, color=style.FAINT, lw=0.7, ls=":")
+    for number, (name, one) in enumerate(curves.items()):
+        look = style.line(number)
+        said = f"{name.replace('_', ' ')}: AUROC {one.auroc:.3f}, FPR95 {one.fpr95:.3f}"
+        ax.plot(*columns[number], lw=1.5, label=said, clip_on=False, **look)
+        marker = style.MARKERS[number % len(style.MARKERS)]
+        ax.plot([one.fpr95], [0.95], marker, ms=6, mec="white", mew=0.6, color=look["color"])
+    ax.set(xlim=(0, 1), ylim=(0, 1), xlabel="false positive rate", ylabel="true positive rate")
+    ax.legend(edgecolor="none", fontsize=8)
+    return ax
+
+
+def _columns(curve: Any, *names: str) -> list[np.ndarray]:
+    columns = [np.asarray(getattr(curve, name)) for name in names]
+    shapes = {column.shape for column in columns}
+    if len(shapes) > 1 or columns[0].ndim != 1 or columns[0].size == 0:
+        raise ValueError(f"{', '.join(names)} must be columns of one length, got shapes {sorted(shapes)}")
+    return columns

@@ -1,0 +1,65 @@
+"""One small example of every plot: a function from Axes (or None) to Axes."""
+
+from types import SimpleNamespace
+
+import numpy as np
+
+from credo import plot
+from credo.data import Data
+from credo.evaluation.calibration import calibration_curve, calibration_curves
+from credo.models.graph import Graph, Node
+from credo.tabulated import from_normal, from_probs
+
+RNG = np.random.default_rng(0)
+GRID = tuple(np.meshgrid(np.linspace(-1, 1, 5), np.linspace(0, 3, 4)))
+LINE = np.linspace(-1, 1, 7)
+ONE = Data(LINE, LINE**2, names=["dose"], units=["mg"], target="response", unit="s")
+TWO = Data(
+    RNG.normal(size=(9, 2)), RNG.normal(size=9), names=["water", "age"], units=["kg", "d"], target="f", unit="MPa"
+)
+LABELLED = Data(TWO.x, np.arange(9) % 3, names=["water", "age"], units=["kg", "d"])
+
+CURVE = from_normal(RNG.normal(size=(3, 7)), 0.5)
+PLANE = from_normal(RNG.normal(size=(3, 20)), 0.5)
+CLASSES = from_probs(RNG.dirichlet(np.ones(3), size=(4, 20)))
+LABELS = RNG.integers(0, 3, 20)
+RESIDUALS = calibration_curve(from_normal(np.zeros(1200), 1.0), RNG.normal(size=1200))
+EVENTS = calibration_curve(CLASSES, LABELS)
+
+SHARE = np.linspace(0.1, 1, 10)
+RISK = SimpleNamespace(coverage=SHARE, risk=SHARE**2, oracle=SHARE**3, area=0.3, risk_name="error rate")
+ROC = SimpleNamespace(
+    false_positive_rate=SHARE, true_positive_rate=np.sqrt(SHARE), auroc=0.7, fpr95=0.9025, by="mutual information"
+)
+CHAINS = RNG.normal(size=(2, 60))
+
+
+def network(num_sites: int = 3) -> Graph:
+    """A hierarchical scale, weights that feed y, and noise."""
+    sites = [f"hidden.{number}.kernel" for number in range(num_sites)]
+    nodes = [Node("x", "input"), Node("tau", "latent", "HalfCauchy"), Node("noise", "latent", "HalfNormal")]
+    nodes += [Node(site, "latent", "Normal") for site in sites] + [Node("y", "observed", "Normal")]
+    edges = [("tau", site) for site in sites] + [(site, "y") for site in sites] + [("noise", "y"), ("x", "y")]
+    return Graph(tuple(nodes), tuple(edges), {"data": ("y",)})
+
+
+CASES = {
+    "bands": lambda ax: plot.bands(CURVE, LINE, data=ONE, held_out=ONE, ax=ax),
+    "class_map": lambda ax: plot.class_map(CLASSES, GRID, data=LABELLED, ax=ax),
+    "maps mean": lambda ax: plot.maps(PLANE, GRID, data=TWO, ax=ax),
+    "maps epistemic": lambda ax: plot.maps(PLANE, GRID, show="epistemic", data=TWO, ax=ax),
+    "calibration of classes": lambda ax: plot.calibration(EVENTS, ax=ax),
+    "calibration of regression": lambda ax: plot.calibration(RESIDUALS, label="NUTS", ax=ax),
+    "calibration, several": lambda ax: plot.calibration(calibration_curves(CLASSES, LABELS), ax=ax),
+    "fan": lambda ax: plot.fan(CLASSES, names=["setosa", "versicolor", "virginica"], ax=ax),
+    "risk_coverage": lambda ax: plot.risk_coverage(RISK, ax=ax),
+    "risk_coverage, several": lambda ax: plot.risk_coverage({"a": RISK, "b": RISK}, ax=ax),
+    "roc": lambda ax: plot.roc(ROC, ax=ax),
+    "roc, several": lambda ax: plot.roc({"NUTS": ROC, "MAP": ROC}, ax=ax),
+    "objective": lambda ax: plot.objective(CHAINS[0], ax=ax),
+    "objective of chains": lambda ax: plot.objective(CHAINS, label="log joint", window=7, ax=ax),
+    "traces": lambda ax: plot.traces(CHAINS, ax=ax),
+    "ranks": lambda ax: plot.ranks(CHAINS, ax=ax),
+    "confusion": lambda ax: plot.confusion(np.array([[5, 1], [0, 3]]), names=["no", "yes"], ax=ax),
+    "graph": lambda ax: plot.graph(network(), ax=ax),
+}
