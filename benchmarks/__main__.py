@@ -3,7 +3,7 @@
 import sys
 from importlib import import_module
 
-BENCHMARKS = ("mcmc",)
+BENCHMARKS = ("mcmc", "evaluation")
 
 
 def main() -> None:

@@ -24,6 +24,32 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 """
 
 
+EVALUATION = """
+import resource
+import numpy as np
+import credo
+from credo import random
+from credo.posterior import Provenance
+
+x = np.random.default_rng(0).normal(size=(100_000, 5)).astype(np.float32)
+y = np.arange(100_000) % 10
+model = credo.models.classification(credo.networks.MLP([20], out=10)).bind((x[:10], y[:10]))
+theta = {name: np.asarray(leaf)[None] for name, leaf in model.sample_prior(random.key(0), 1000).items()}
+posterior = credo.Draws(model, theta, Provenance({}, 0, 0.0, 0))
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+scores = credo.evaluate(posterior, (x, y))
+assert 0 < scores["ece"].value < 1 and scores["ece"].standard_error > 0
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+@pytest.mark.full
+def test_evaluating_a_hundred_thousand_rows_with_a_thousand_draws() -> None:
+    result = subprocess.run([sys.executable, "-c", EVALUATION], capture_output=True, text=True, check=True)
+    # The array of probabilities would be 4 GB.
+    assert int(result.stdout.split()[-1]) < 2 * 2**20
+
+
 @pytest.mark.full
 def test_a_million_rows_with_a_thousand_draws() -> None:
     result = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True)

@@ -20,6 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from credo import streaming
+from credo._progress import tracked
 from credo.data import Scaling
 from credo.inference.engine import available_cores
 from credo.models.program import Model
@@ -137,8 +138,9 @@ class Predictive:
             result = jax.device_get(function(self.draws, *padded))
             return jax.tree.map(lambda leaf: leaf[:num_rows], result)
 
+        starts = range(0, len(self), size)
         with ThreadPoolExecutor(num_workers) as pool:
-            return list(pool.map(one, range(0, len(self), size)))
+            return list(tracked(pool.map(one, starts), len(starts), "Predicting"))
 
     def _refuse_if_large(self, num: int, what: str, outputs: tuple[int, ...]) -> None:
         num_bytes = 4 * num * len(self) * math.prod(outputs)

@@ -23,21 +23,18 @@ def from_probs(probs: Any) -> ClassPredictive:
         >>> from_probs([[0.9, 0.1], [0.3, 0.7]]).label
         array([0, 1])
     """
-    table = _finite("probs", probs)
+    table = np.asarray(probs)
     table = table[None] if table.ndim == 2 else table
     if table.ndim != 3 or table.shape[2] < 2 or 0 in table.shape:
         raise ValueError(
             f"probs has shape {np.shape(probs)}; pass (data, classes) or (draws, data, classes), with a column for "
             "each of at least two classes"
         )
-    if table.min() < 0 or table.max() > 1 + SUM_TOLERANCE:
-        raise ValueError(f"probs must lie between 0 and 1, got {table.min():.4g} to {table.max():.4g}")
-    sums = table.sum(-1)
-    if np.abs(sums - 1).max() > SUM_TOLERANCE:
-        worst = sums.flat[np.abs(sums - 1).argmax()]
-        raise ValueError(f"probs of each row must add up to 1, and one adds up to {worst:.4g}; pass softmax outputs")
+    # Draw by draw: such arrays can fill the memory, and a copy of one would not fit beside it.
+    for draw in table:
+        _check_probs(draw)
     # A row's input is its own table of answers, so that it streams like that of a network.
-    rows = np.moveaxis(table, 0, 1).astype(np.float32)
+    rows = np.moveaxis(table.astype(np.float32, copy=False), 0, 1)
     return ClassPredictive(_categorical, _indices(rows), rows, weights=_equal(rows), scaling=Scaling())
 
 
@@ -85,6 +82,17 @@ def _indices(rows: np.ndarray) -> Theta:
 
 def _equal(rows: np.ndarray) -> np.ndarray:
     return np.full(rows.shape[1], 1 / rows.shape[1])
+
+
+def _check_probs(probs: np.ndarray) -> None:
+    sums = probs.sum(-1)
+    if not np.all(np.isfinite(sums)):
+        _finite("probs", probs)
+    if probs.min() < 0:
+        raise ValueError(f"probs must lie between 0 and 1, got {probs.min():.4g} to {probs.max():.4g}")
+    if np.abs(sums - 1).max() > SUM_TOLERANCE:
+        worst = sums[np.abs(sums - 1).argmax()]
+        raise ValueError(f"probs of each row must add up to 1, and one adds up to {worst:.4g}; pass softmax outputs")
 
 
 def _categorical(theta: Theta, x: Array) -> dist.Distribution:

@@ -39,6 +39,15 @@ def test_event_sets_by_hand() -> None:
     assert window.distance == pytest.approx(np.sqrt(0.5 * (1 / 3 - 0.35 / 3) ** 2 + 0.5 * 0.25**2))
 
 
+def test_windows_without_points_are_no_events() -> None:
+    curve = binary_curve(np.array([0.02, 0.5, 1.0]), np.array([0, 1, 1]))
+    np.testing.assert_allclose(curve.predicted, [0.02, 0.5, 1.0])
+    np.testing.assert_allclose(curve.widths, 0.1)
+    assert curve.auc == pytest.approx(0.5 + 0.1 * (-0.02 + 0.5))
+    # A last window that would end beyond 1 is cut there.
+    np.testing.assert_allclose(binary_curve(np.array([0.1, 0.99]), np.array([0, 1]), delta=0.15).widths, [0.3, 0.1])
+
+
 def test_windows_match_scikit_learn() -> None:
     prediction, labels = classes(500, 2)
     curve = calibration_curve(prediction, labels)

@@ -10,6 +10,7 @@ overconfident. Two summaries: AUC = ∫ p̌ dp̂, which is 0.5 for a calibrated 
 which is 0. Where nothing was predicted there is no event; there the curve counts as ideal.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -21,6 +22,19 @@ from credo.predictive import ClassPredictive, Predictive, RegressionPredictive
 
 Direction = Literal["overconfident", "underconfident", "mixed", "calibrated"]
 EventSet = Literal["window", "below", "above"]
+
+
+class _Events(NamedTuple):
+    words: str
+    gather: Callable[[np.ndarray], np.ndarray]
+
+
+# What an event is made of, from the sums over windows: one of them, all up to it, or all from it on.
+EVENT_SETS: dict[str, _Events] = {
+    "window": _Events("p̂ in [p − {delta:g}, p + {delta:g}]", lambda sums: sums),
+    "below": _Events("p̂ in [0, p]", np.cumsum),
+    "above": _Events("p̂ in [1 − p, 1]", lambda sums: np.cumsum(sums[::-1])[::-1]),
+}
 NUM_HISTOGRAM_BINS = 20
 DELTA = 0.05  # ten windows
 SAME_REGION = 2.5 * DELTA  # neighbouring windows, and no more
@@ -216,16 +230,21 @@ def binary_curve(
     The curve's p̂ is the mean prediction of a set. Over a narrow window that is p; over [0, p] or [1 − p, 1] it is
     not, and p̌ against p itself would leave the diagonal for the best of models.
     """
-    if not 0 < delta <= 0.5:
-        raise ValueError(f"delta must lie between 0 and 0.5, got {delta}")
-    order = np.argsort(predicted, kind="stable")
-    predicted, happened = np.asarray(predicted, np.float64)[order], np.asarray(happened, np.float64)[order]
-    starts, stops, widths = event_rows(predicted, events, delta)
-    counts = stops - starts
-    seen = counts > 0
-    starts, stops, widths, counts = starts[seen], stops[seen], widths[seen], counts[seen]
-    mean, frequency = (_sums(values, starts, stops) / counts for values in (predicted, happened))
-    variance = _sums(predicted * (1 - predicted), starts, stops) / counts**2
+    if events not in EVENT_SETS:
+        raise ValueError(f"events must be {', '.join(map(repr, EVENT_SETS))}, got {events!r}")
+    predicted, happened = np.asarray(predicted, np.float64), np.asarray(happened, np.float64)
+    window, widths = windows(predicted, delta)
+
+    num_windows = len(widths)
+
+    def total(term: np.ndarray) -> np.ndarray:
+        return EVENT_SETS[events].gather(np.bincount(window, term, num_windows))
+
+    seen = total(np.ones(len(predicted))) > 0
+    terms = (np.ones(len(predicted)), predicted, happened, predicted * (1 - predicted))
+    counts, sum_predicted, sum_happened, sum_variance = (total(term)[seen] for term in terms)
+    mean, frequency, variance = sum_predicted / counts, sum_happened / counts, sum_variance / counts**2
+    widths = widths[seen]
     # A share for each event (Bonferroni), so that the whole curve stays inside; sums of unequal coins spread less than
     # those of equal ones (Hoeffding, 1956), so the binomial law is wide enough.
     tail = (1 - level) / (2 * max(len(counts), 1))
@@ -234,16 +253,12 @@ def binary_curve(
     return CalibrationCurve(
         predicted=mean,
         observed=frequency,
-        counts=counts,
+        counts=counts.astype(int),
         widths=widths,
         lower=stats.binom.ppf(tail, counts, mean) / counts,
         upper=stats.binom.ppf(1 - tail, counts, mean) / counts,
         level=level,
-        events={
-            "window": f"p̂ in [p − {delta:g}, p + {delta:g}]",
-            "below": "p̂ in [0, p]",
-            "above": "p̂ in [1 − p, 1]",
-        }[events],
+        events=EVENT_SETS[events].words.format(delta=delta),
         bias=float(np.mean(sign * (predicted - happened))),
         bias_error=float(np.sqrt(np.sum(predicted * (1 - predicted))) / len(predicted)),
         # Windows share no points and their errors are independent; nested sets share them, and errors may add up.
@@ -253,26 +268,13 @@ def binary_curve(
     )
 
 
-def event_rows(
-    predicted: np.ndarray, events: EventSet = "window", delta: float = DELTA
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """First and last row (sorted by p̂) of every event, in the order of p̂, and the width it stands for."""
-    num_events = int(np.ceil(0.5 / delta - 1e-9))
-    edges = np.minimum(2 * delta * np.arange(num_events + 1), 1.0)
-    rows = np.searchsorted(predicted, edges, side="left")
-    rows[-1] = len(predicted)
-    if events == "window":
-        return rows[:-1], rows[1:], np.diff(edges)
-    if events == "below":
-        return np.zeros(num_events, int), rows[1:], np.diff(edges)
-    if events == "above":
-        return rows[:-1], np.full(num_events, len(predicted)), np.diff(edges)
-    raise ValueError(f"events must be 'window', 'below' or 'above', got {events!r}")
-
-
-def _sums(values: np.ndarray, starts: np.ndarray, stops: np.ndarray) -> np.ndarray:
-    total = np.concatenate([[0.0], np.cumsum(values)])
-    return total[stops] - total[starts]
+def windows(predicted: np.ndarray, delta: float = DELTA) -> tuple[np.ndarray, np.ndarray]:
+    """The window [p − δ, p + δ] that each prediction lies in, (rows,), and the width of every window."""
+    if not 0 < delta <= 0.5:
+        raise ValueError(f"delta must lie between 0 and 0.5, got {delta}")
+    # A last window that would end beyond 1 is narrower; rounding must not make one of width zero.
+    edges = np.append(np.arange(0, 1 - 1e-9, 2 * delta), 1.0)
+    return np.clip(np.searchsorted(edges, predicted, side="right") - 1, 0, len(edges) - 2), np.diff(edges)
 
 
 # -- regression --------------------------------------------------------------------------------------------

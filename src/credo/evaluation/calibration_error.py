@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from credo.evaluation.calibration import class_events, event_rows, nssr_probabilities
+from credo.evaluation.calibration import class_events, nssr_probabilities, windows
 from credo.evaluation.checks import checked, several_classes
 from credo.evaluation.metric import Measure, mean_of, metric
 from credo.predictive import ClassPredictive, Predictive, RegressionPredictive
@@ -67,19 +67,16 @@ def _curve(predictive: Predictive, y: Any) -> tuple[Events, np.ndarray]:
 
 def _windows(predicted: np.ndarray, happened: np.ndarray) -> tuple[Events, np.ndarray]:
     """Points whose predicted probabilities lie in one window make an event."""
-    order = np.argsort(predicted, kind="stable")
-    starts, stops, widths = event_rows(predicted[order])
-    seen = stops > starts
-    starts, widths = starts[seen], widths[seen]
+    window, widths = windows(predicted)
+    seen = np.unique(window)
+    member = (window[:, None] == seen).astype(float)
+    gaps, hits = member * predicted[:, None], member * happened[:, None]
 
     def events(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        weights = weights[:, order]
-        counts = np.maximum(np.add.reduceat(weights, starts, axis=1), 1e-9)
-        sums = (np.add.reduceat(weights * values[order], starts, axis=1) for values in (predicted, happened))
-        mean, frequency = (total / counts for total in sums)
-        return mean, frequency
+        counts = np.maximum(weights @ member, 1e-9)
+        return weights @ gaps / counts, weights @ hits / counts
 
-    return events, widths
+    return events, widths[seen]
 
 
 def _uniform(levels: np.ndarray) -> tuple[Events, np.ndarray]:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from credo.evaluation.recalibration import Recalibrated
     from credo.posterior import Posterior
 
-NUM_RESAMPLES = 200  # a standard error from 200 resamples is right to 5%
+NUM_RESAMPLES = 100  # a standard error from 100 resamples is right to 7%
 TOP_K = 5
 
 SHARED: dict[str, Metric] = {

@@ -1,0 +1,47 @@
+"""The bar for long work: nothing for short work, and never a change of what comes through."""
+
+import io
+import sys
+import time
+
+import pytest
+
+from credo import _progress
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    stream = Terminal()
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setenv("TERM", "xterm")
+    return stream
+
+
+def slow() -> object:
+    for number in range(3):
+        time.sleep(0.02)
+        yield number
+
+
+def test_short_work_shows_nothing(terminal: Terminal) -> None:
+    assert list(_progress.tracked(slow(), 3, "Working")) == [0, 1, 2]
+    assert terminal.getvalue() == ""
+
+
+def test_long_work_shows_a_bar(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_progress, "PATIENCE_SECONDS", 0.01)
+    assert list(_progress.tracked(slow(), 3, "Working")) == [0, 1, 2]
+    assert "Working" in terminal.getvalue()
+
+
+def test_files_and_pipes_get_no_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setattr(_progress, "PATIENCE_SECONDS", 0.0)
+    assert list(_progress.tracked(slow(), 3, "Working")) == [0, 1, 2]
+    assert stream.getvalue() == ""
