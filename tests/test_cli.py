@@ -62,17 +62,17 @@ def test_demo_draws_figures_and_prints_a_table(command, tmp_path):
     out = tmp_path / "figures"
     result = command("demo", "--quick", "--out", str(out))
     assert result.exit_code == 0, result.output
-    assert [file.name for file in sorted(out.iterdir())] == [
-        *("chains.png", "classification.html", "classification.png", "regression.html", "regression.png"),
-    ]
-    figures = list(out.glob("*.png"))
+    figures = sorted(out.glob("*.png"))
+    assert [figure.stem for figure in figures] == ["calibration", "chains", "classification", "regression"]
+    assert [page.stem for page in sorted(out.glob("*.html"))] == ["classification", "regression"]
     assert all(figure.read_bytes().startswith(b"\x89PNG") and figure.stat().st_size > 5000 for figure in figures)
     assert "What they know" in result.output
     assert re.search(r"regression.*new rows.*RMSE \d\.\d+.*sd \d", result.output)
     assert re.search(r"classification.*new rows.*accuracy \d\.\d+.*nats", result.output)
+    assert "Regression on new rows:" in result.output
     # Figures of so few draws come with a warning in words.
     assert "Do not trust the uncertainties yet" in result.output
-    assert "regression.png, chains.png, classification.png" in result.output
+    assert "calibration.png, chains.png, classification.png, regression.png" in result.output
     # The last thing said is where the reports are.
     last = "".join(result.output.splitlines()[-2:])
     assert str(out.resolve() / "regression.html") in last

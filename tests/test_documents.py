@@ -11,6 +11,7 @@ ROOT = Path(__file__).parent.parent
 # The settings of the README are for people; a test needs to see that the code runs.
 TINY = {
     "credo.NUTS(num_samples=500, num_warmup=500)": "credo.NUTS(num_samples=8, num_warmup=10, max_depth=3)",
+    "credo.MAP(), seed=0)": "credo.MAP(num_steps=20), seed=0)",
     'data, "nuts")': "data, credo.NUTS(num_samples=8, num_warmup=10, max_depth=3))",
 }
 
@@ -25,7 +26,11 @@ def test_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
     for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
         exec(block, namespace)
     assert (tmp_path / "run" / "manifest.json").is_file()
-    assert "Laplace" in capsys.readouterr().out
+    assert (tmp_path / "report.html").is_file()
+    shown = capsys.readouterr().out
+    assert "Laplace" in shown
+    assert "calibration distance" in shown
+    assert "| recalibrated |" in shown
 
 
 SOURCES = [path for path in sorted((ROOT / "src").rglob("*.py")) if ">>> " in path.read_text(encoding="utf-8")]

@@ -14,8 +14,8 @@ class Terminal(io.StringIO):
         return True
 
 
-@pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    """To be called inside a test: pytest sets stderr anew between a fixture and its test."""
     stream = Terminal()
     monkeypatch.setattr(sys, "stderr", stream)
     monkeypatch.setenv("TERM", "xterm")
@@ -28,15 +28,17 @@ def slow() -> object:
         yield number
 
 
-def test_short_work_shows_nothing(terminal: Terminal) -> None:
+def test_short_work_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = terminal(monkeypatch)
     assert list(_progress.tracked(slow(), 3, "Working")) == [0, 1, 2]
-    assert terminal.getvalue() == ""
+    assert stream.getvalue() == ""
 
 
-def test_long_work_shows_a_bar(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_work_shows_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = terminal(monkeypatch)
     monkeypatch.setattr(_progress, "PATIENCE_SECONDS", 0.01)
     assert list(_progress.tracked(slow(), 3, "Working")) == [0, 1, 2]
-    assert "Working" in terminal.getvalue()
+    assert "Working" in stream.getvalue()
 
 
 def test_files_and_pipes_get_no_bar(monkeypatch: pytest.MonkeyPatch) -> None:

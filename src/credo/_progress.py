@@ -26,4 +26,5 @@ def tracked(items: Iterable[T], total: int, label: str) -> Iterator[T]:
             bar.update(task, completed=number)
             yield item
     finally:
-        bar.stop()
+        if bar.live.is_started:
+            bar.stop()

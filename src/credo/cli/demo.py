@@ -53,7 +53,8 @@ def demo(
 
     console.rule("What they know")
     _table(console, regression, classification)
-    console.print(f"Figures are in [bold]{out.resolve()}[/]: regression.png, chains.png, classification.png")
+    figures = ", ".join(sorted(path.name for path in out.glob("*.png")))
+    console.print(f"Figures are in [bold]{out.resolve()}[/]: {figures}", soft_wrap=True)
     for problem in (regression, classification):
         title = f"Demo: {problem.name}"
         path = credo.report(
@@ -86,6 +87,7 @@ def _draw_regression(problem: Problem, out: Path) -> None:
     num_chains = posterior.diagnostics.num_chains
     middle = posterior.predict(np.zeros((1, 1))).functions.reshape(num_chains, -1)
     credo.plot.save(credo.plot.traces(middle, label="f(0)"), out / "chains.png")
+    credo.plot.save(credo.plot.calibration(problem.scores.calibration), out / "calibration.png")
 
 
 def _draw_classification(problem: Problem, out: Path) -> None:
@@ -116,8 +118,8 @@ def _table(console: "Console", regression: Problem, classification: Problem) -> 
     from rich.table import Table
 
     table = Table()
-    for column in ("problem", "where", "score", "calibration", "epistemic", "aleatoric"):
-        table.add_column(column, justify="left" if column in ("problem", "where", "calibration") else "right")
+    for column in ("problem", "where", "score", "epistemic", "aleatoric"):
+        table.add_column(column, justify="left" if column in ("problem", "where") else "right")
     places = (
         (regression, {"in the hole": np.zeros((1, 1)), "far away": np.full((1, 1), 6.0)}),
         (classification, {"far away": np.array([[4.0, 4.0], [-4.0, -4.0]])}),
@@ -126,9 +128,10 @@ def _table(console: "Console", regression: Problem, classification: Problem) -> 
         score = "rmse" if problem.name == "regression" else "accuracy"
         judged = f"{problem.scores.label(score)} {problem.scores[score].value:.3f}"
         for where, x in {"new rows": problem.test.x, **elsewhere}.items():
-            about = (judged, problem.scores.calibration.direction) if where == "new rows" else ("", "")
-            table.add_row(problem.name, where, *about, *_parts(problem, x))
+            table.add_row(problem.name, where, judged if where == "new rows" else "", *_parts(problem, x))
     console.print(table)
+    for problem, _ in places:
+        console.print(f"{problem.name.capitalize()} on new rows: {problem.scores.calibration.verdict}")
 
 
 def _parts(problem: Problem, x: object) -> tuple[str, ...]:
