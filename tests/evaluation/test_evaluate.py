@@ -8,7 +8,7 @@ from rich.console import Console
 from scipy import stats
 
 import credo
-from credo.evaluation import accuracy, rmse
+from credo.evaluation import IsotonicClasses, IsotonicQuantiles, Temperature, VectorScaling, accuracy, rmse
 from credo.evaluation.metric import mean_of, resample, score
 from tests.evaluation import exact
 from tests.evaluation.synthetic import classes, regression
@@ -141,3 +141,27 @@ def test_bad_input(train: credo.Data, test_set: credo.Data) -> None:
     broken.theta["w"][:] = np.nan
     with pytest.raises(ValueError, match="not finite numbers, the first is row 0"):
         credo.evaluate(broken, test_set)
+
+
+@pytest.mark.parametrize("how", ["temperature", "vector", "isotonic"])
+def test_recalibrated_classes_are_judged_like_any_prediction(how: str) -> None:
+    held_out, test = classes(1500, 3, sharpened=2.5, seed=1), classes(1500, 3, sharpened=2.5, seed=2)
+    kinds = {"temperature": Temperature, "vector": VectorScaling, "isotonic": IsotonicClasses}
+    mended = kinds[how].fit(*held_out)(test[0])
+    before, after = credo.evaluate(*test), credo.evaluate(mended, test[1], outside=mended[:20])
+    assert after["ece"].value < before["ece"].value / 2
+    assert after["nll"].value < before["nll"].value
+    assert before.calibration.direction == "overconfident"
+    assert set(after.detection) == {"entropy", "mutual_information", "max_probability"}
+    assert list(before) == list(after)
+
+
+def test_recalibrated_regression_is_judged_like_any_prediction() -> None:
+    held_out, test = regression(1500, claimed=0.5, seed=1), regression(600, claimed=0.5, seed=2)
+    mended = IsotonicQuantiles.fit(*held_out)(test[0])
+    before, after = credo.evaluate(*test), credo.evaluate(mended, test[1])
+    assert before.calibration.direction == "overconfident"
+    assert abs(after["calibration_auc"].value - 0.5) < 0.04 < abs(before["calibration_auc"].value - 0.5)
+    assert after["coverage_95"].value == pytest.approx(0.95, abs=0.04)
+    assert after["crps"].value < before["crps"].value
+    assert after["lpd"].value > before["lpd"].value

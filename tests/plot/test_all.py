@@ -75,7 +75,7 @@ WRONG = {
     "calibration of numbers": (lambda: plot.calibration(LINE), "CalibrationCurve"),
     "no curve": (lambda: plot.calibration({}), "empty"),
     "names of the fan": (lambda: plot.fan(CLASSES, names=["a", "b"]), "3 classes"),
-    "fan of a regression": (lambda: plot.fan(CURVE), "class probabilities"),
+    "fan of a regression": (lambda: plot.fan(CURVE), "the prediction of a classifier"),
     "two kinds of risk": (
         lambda: plot.risk_coverage({"a": RISK, "b": type(RISK)(**vars(RISK) | {"risk_name": "mse"})}),
         "error rate, mse",

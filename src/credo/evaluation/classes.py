@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from credo.evaluation.checks import finite
+from credo.evaluation.checks import finite, required
 from credo.predictive import ClassPredictive, Predictive
 
 
@@ -32,8 +32,7 @@ def class_summary(predictive: Predictive) -> ClassSummary:
         >>> print(class_summary(from_probs([[0.75, 0.25], [0.25, 0.75]])).across)
         [0.25 0.25]
     """
-    if not isinstance(predictive, ClassPredictive):
-        raise TypeError(f"a summary by class needs class probabilities, got {type(predictive).__name__}")
+    required(predictive, ClassPredictive)
     if len(predictive) == 0:
         raise ValueError("the set of inputs is empty; pass at least one row")
     finite(predictive)
