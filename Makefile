@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+PEERS := .venv-peers
+PEERS_STAMP := $(PEERS)/.installed
 
 .PHONY: demo test test-full check bench format clean
 
@@ -20,7 +22,7 @@ check: $(STAMP)  ## linter, formatter and type checker
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: $(STAMP)  ## speed, side by side with peers; prints ratios
+bench: $(STAMP) $(PEERS_STAMP)  ## speed, side by side with peers; prints ratios
 	$(BIN)/python -m benchmarks
 
 format: $(STAMP)  ## put the code in the house's form
@@ -28,9 +30,14 @@ format: $(STAMP)  ## put the code in the house's form
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV)
+	rm -rf $(VENV) $(PEERS)
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev]"
+	touch $@
+
+$(PEERS_STAMP): benchmarks/peers/requirements.txt
+	$(PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/python -m pip install --quiet --requirement benchmarks/peers/requirements.txt
 	touch $@

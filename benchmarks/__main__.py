@@ -3,7 +3,7 @@
 import sys
 from importlib import import_module
 
-BENCHMARKS = ("mcmc", "evaluation")
+BENCHMARKS = ("mcmc", "vi", "evaluation")
 
 
 def main() -> None:

@@ -21,17 +21,23 @@ if TYPE_CHECKING:
     from credo.inference.engine import NonFiniteError
     from credo.inference.fit import fit
     from credo.inference.hmc import HMC
+    from credo.inference.ivon import IVON
     from credo.inference.metropolis import Metropolis, MetropolisHastings, Proposal
     from credo.inference.nuts import NUTS
     from credo.inference.point import MAP, MLE
+    from credo.inference.vi import BayesByBackprop
+    from credo.inference.vi import BayesByBackprop as VI
     from credo.models import priors
     from credo.models.program import Model
-    from credo.posterior import Draws, Posterior
+    from credo.posterior import Draws, Gaussian, Posterior
     from credo.predictive import Predictive
     from credo.storage import load
     from credo.tabulated import from_normal, from_probs
 
 _HOME = {
+    "BayesByBackprop": "credo.inference.vi",
+    "IVON": "credo.inference.ivon",
+    "Gaussian": "credo.posterior",
     "Data": "credo.data",
     "Draws": "credo.posterior",
     "HMC": "credo.inference.hmc",
@@ -56,6 +62,7 @@ _HOME = {
     "recalibrate": "credo.evaluation.recalibration",
     "report": "credo.evaluation.report",
 }
+_ALIASES = {"VI": "BayesByBackprop"}
 _MODULES = {
     "datasets": "credo.datasets",
     "evaluation": "credo.evaluation",
@@ -69,22 +76,28 @@ _MODULES = {
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return import_module(_MODULES[name])
+    if name in _ALIASES:
+        name = _ALIASES[name]
     if name in _HOME:
         return getattr(import_module(_HOME[name]), name)
     raise AttributeError(f"module 'credo' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*_HOME, *_MODULES, "__version__"])
+    return sorted([*_HOME, *_ALIASES, *_MODULES, "__version__"])
 
 
 __all__ = [
     "HMC",
+    "IVON",
     "MAP",
     "MLE",
     "NUTS",
+    "VI",
+    "BayesByBackprop",
     "Data",
     "Draws",
+    "Gaussian",
     "Metropolis",
     "MetropolisHastings",
     "Model",

@@ -1,4 +1,4 @@
-"""Posteriors: what a method leaves behind. `Draws` is a set of weighted draws of theta, in chains."""
+"""Posteriors: what a method leaves behind: weighted draws of theta in chains, or a Gaussian over theta."""
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 import jax
 import numpy as np
 
+from credo import random
 from credo.data import Scaling, as_inputs
+from credo.inference.structure import Root, draw_noise
 from credo.models.program import Model
 from credo.predictive import Predictive, predictive
 from credo.typing import Key, Theta
@@ -17,8 +19,13 @@ if TYPE_CHECKING:
     import arviz
 
     from credo.evaluation.diagnostics import Diagnostics
+    from credo.evaluation.variational import VariationalDiagnostics
     from credo.inference.engine import Run
     from credo.inference.method import Method
+
+
+# Draws that a Gaussian is predicted with: the Monte Carlo error of a mean is a tenth of its epistemic sd.
+NUM_PREDICTIVE_DRAWS = 100
 
 
 class Posterior(Protocol):
@@ -46,7 +53,7 @@ class Posterior(Protocol):
         """Write the posterior into a folder that `credo.load` reads."""
 
     @property
-    def diagnostics(self) -> "Diagnostics":
+    def diagnostics(self) -> "Diagnostics | VariationalDiagnostics":
         """Evidence for and against the fit, with a verdict in words."""
 
 
@@ -189,6 +196,90 @@ class Draws:
         from credo.storage import save
 
         save(self, folder)
+
+
+@dataclass(frozen=True, eq=False)
+class Gaussian:
+    """N(mean, √Σ √Σᵀ) over the unconstrained theta.
+
+    Arguments:
+        model: bound to the shape of the data; learned prior parameters are its constants.
+        mean: theta at the centre.
+        root: √Σ, of `credo.inference.structure`.
+        trace: figures of the optimiser per step, each (1, steps).
+        evidence: what the method found out about its own fit: the ELBO with its standard error, Pareto k̂.
+        scaling, probes: as in `Draws`.
+    """
+
+    model: Model
+    mean: dict[str, np.ndarray]
+    root: Root
+    provenance: Provenance
+    trace: dict[str, np.ndarray] | None = None
+    evidence: dict[str, float] = field(default_factory=dict)
+    scaling: Scaling = field(default_factory=Scaling)
+    probes: np.ndarray | None = None
+
+    def placed(self, *, scaling: Scaling, probes: np.ndarray, num_data: int) -> "Gaussian":
+        """This posterior with what it must know of the data it came from."""
+        provenance = replace(self.provenance, num_data=num_data)
+        return replace(self, scaling=scaling, probes=probes, provenance=provenance)
+
+    @property
+    def num_bytes(self) -> int:
+        """What mean and root take to keep, in memory."""
+        return sum(leaf.nbytes for leaf in jax.tree.leaves((self.mean, self.root)))
+
+    def __repr__(self) -> str:
+        how = self.provenance.method.get("name", "?")
+        return (
+            f"Gaussian({self.model.num_parameters:,} numbers, {type(self.root).__name__} root, "
+            f"by {how} in {self.provenance.seconds:.1f} s)"
+        )
+
+    def sample(self, key: Key, num: int) -> Theta:
+        """`num` draws of theta = mean + √Σ ε: every leaf gains a leading axis."""
+        if num < 1:
+            raise ValueError(f"num must be at least 1, got {num}")
+        return jax.tree.map(np.asarray, _gaussian_draws(self.mean, self.root, jax.random.split(key, num)))
+
+    def predict(self, x: Any, *, num_draws: int | None = None) -> Predictive:
+        """The marginal p(y | x, D), averaged over draws of theta: the same ones at every call.
+
+        Arguments:
+            x: inputs in the user's units, (rows, …) as in training.
+            num_draws: how many draws to average; 100 by default.
+        """
+        inputs = as_inputs(x, like=self.model.rows.x_shape[1:] if self.model.rows else None)
+        num = NUM_PREDICTIVE_DRAWS if num_draws is None else num_draws
+        if num < 1:
+            raise ValueError(f"num_draws must be at least 1, got {num}")
+        theta = self.sample(random.key(self.provenance.seed), num)
+        if self.model.has_local_latents:
+            theta |= {"local_noise": np.arange(num, dtype=np.int32)}
+        return predictive(self.model, theta, inputs, scaling=self.scaling)
+
+    @cached_property
+    def diagnostics(self) -> "VariationalDiagnostics":
+        """The ELBO and its parts, how far q is from the posterior, and a verdict."""
+        from credo.evaluation.variational import diagnose_variational
+
+        return diagnose_variational(self)
+
+    def save(self, folder: str | Path) -> None:
+        """Write the posterior into a folder: arrays as safetensors, the rest as JSON. See `credo.load`."""
+        from credo.storage import save
+
+        save(self, folder)
+
+
+@jax.jit
+def _gaussian_draws(mean: Theta, root: Root, keys: Key) -> Theta:
+    def draw(key: Key) -> Theta:
+        offset = root.offset(draw_noise(key, root))
+        return {name: mean[name] + offset[name] for name in mean}
+
+    return jax.lax.map(draw, keys)
 
 
 def _as_dict(infos: Any) -> dict[str, np.ndarray]:

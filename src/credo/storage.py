@@ -19,15 +19,16 @@ from safetensors.numpy import load_file, save_file
 from credo import models, networks
 from credo._version import __version__
 from credo.data import Scaling
+from credo.inference.structure import root_arrays, root_config, root_from_arrays
 from credo.models.program import Model, Rows
-from credo.posterior import Draws, Provenance
+from credo.posterior import Draws, Gaussian, Provenance
 
 FORMAT = "credo-posterior"
 FORMAT_VERSION = 1
 MANIFEST, ARRAYS = "manifest.json", "arrays.safetensors"
 
 
-def save(posterior: Draws, folder: str | Path) -> None:
+def save(posterior: Draws | Gaussian, folder: str | Path) -> None:
     """Write a posterior into `folder`, in place of a posterior that was there; anything else is left alone."""
     target = Path(folder)
     if target.exists() and not _is_ours(target) and (not target.is_dir() or any(target.iterdir())):
@@ -53,7 +54,7 @@ def save(posterior: Draws, folder: str | Path) -> None:
                 other.rename(target / other.name)
 
 
-def load(folder: str | Path, *, network: Any = None, model: Model | None = None) -> Draws:
+def load(folder: str | Path, *, network: Any = None, model: Model | None = None) -> Draws | Gaussian:
     """Read a posterior that `posterior.save(folder)` wrote.
 
     Arguments:
@@ -67,21 +68,25 @@ def load(folder: str | Path, *, network: Any = None, model: Model | None = None)
         key: tuple(value) if isinstance(value, list) else value for key, value in manifest["rows"].items()
     }
     bound = replace(_rebuild(source, manifest["model"], network, model), rows=Rows(**rows))
+    xi = _part(arrays, "xi")
+    bound = bound.freeze(xi) if xi else bound
+    common: dict[str, Any] = {
+        "provenance": Provenance(**manifest["provenance"]),
+        "trace": _part(arrays, "trace"),
+        "scaling": Scaling.from_dict(_part(arrays, "scaling")),
+        "probes": arrays.get("probes"),
+    }
+    if manifest["kind"] == "gaussian":
+        mean = _part(arrays, "mean")
+        _check_shapes(source, bound, {name: leaf.shape for name, leaf in mean.items()})
+        root = root_from_arrays(manifest["root"], _part(arrays, "root"))
+        return Gaussian(bound, mean, root, evidence=manifest["evidence"], **common)
     theta = _part(arrays, "theta")
-    _check_shapes(source, bound, theta)
-    return Draws(
-        bound,
-        theta,
-        Provenance(**manifest["provenance"]),
-        weights=arrays.get("weights"),
-        infos=_part(arrays, "infos"),
-        trace=_part(arrays, "trace"),
-        scaling=Scaling.from_dict(_part(arrays, "scaling")),
-        probes=arrays.get("probes"),
-    )
+    _check_shapes(source, bound, {name: leaf.shape[2:] for name, leaf in theta.items()})
+    return Draws(bound, theta, weights=arrays.get("weights"), infos=_part(arrays, "infos"), **common)
 
 
-def _manifest(posterior: Draws, checksum: str) -> dict[str, Any]:
+def _manifest(posterior: Draws | Gaussian, checksum: str) -> dict[str, Any]:
     manifest = {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
@@ -92,19 +97,25 @@ def _manifest(posterior: Draws, checksum: str) -> dict[str, Any]:
         "provenance": asdict(posterior.provenance),
         "arrays_sha256": checksum,
     }
+    if isinstance(posterior, Gaussian):
+        manifest |= {"kind": "gaussian", "root": root_config(posterior.root), "evidence": posterior.evidence}
     return manifest | {"manifest_sha256": _digest(manifest)}
 
 
-def _arrays(posterior: Draws) -> dict[str, np.ndarray]:
+def _arrays(posterior: Draws | Gaussian) -> dict[str, np.ndarray]:
     groups: dict[str, dict[str, np.ndarray]] = {
-        "theta": posterior.theta,
-        "infos": posterior.infos or {},
         "trace": posterior.trace or {},
         "scaling": posterior.scaling.to_dict(),
+        "xi": posterior.model.frozen_xi,
     }
+    bare = {"probes": posterior.probes}
+    if isinstance(posterior, Gaussian):
+        groups |= {"mean": posterior.mean, "root": root_arrays(posterior.root)}
+    else:
+        groups |= {"theta": posterior.theta, "infos": posterior.infos or {}}
+        bare |= {"weights": posterior.weights}
     arrays = {f"{group}/{name}": value for group, values in groups.items() for name, value in values.items()}
-    arrays |= {"weights": posterior.weights} if posterior.weights is not None else {}
-    arrays |= {"probes": posterior.probes} if posterior.probes is not None else {}
+    arrays |= {name: value for name, value in bare.items() if value is not None}
     # Not np.ascontiguousarray, which gives a scalar an axis.
     return {name: np.asarray(value, order="C") for name, value in arrays.items()}
 
@@ -160,10 +171,9 @@ def _rebuild(source: Path, config: dict[str, Any] | None, network: Any, model: M
     return models.from_config(config, network)
 
 
-def _check_shapes(source: Path, model: Model, theta: dict[str, np.ndarray]) -> None:
+def _check_shapes(source: Path, model: Model, found: dict[str, tuple[int, ...]]) -> None:
     """The network or model that was passed must be the one that was fitted."""
     expected = {name: shape.shape for name, shape in model.template.items()}
-    found = {name: leaf.shape[2:] for name, leaf in theta.items()}
     if expected != found:
         names = sorted(name for name in expected | found if expected.get(name) != found.get(name))
         raise ValueError(

@@ -140,15 +140,32 @@ def test_an_unbound_model_asks_for_data(call):
 
 def broken(name):
     def run(x, y=None):
-        w = numpyro.sample("w", dist.Normal(0.0, 1.0)) if name != "nothing" else 0.0
+        w = numpyro.sample("w", dist.Normal(0.0, 1.0)) if name not in ("nothing", "xi alone") else 0.0
         if name == "discrete":
             numpyro.sample("k", dist.Poisson(2.0))
         if name == "param":
-            numpyro.param("xi", 1.0)
+            numpyro.param("xi")
+        if name == "tree":
+            numpyro.param("xi", {"a": jnp.ones(2)})
+        if name == "edge":
+            numpyro.param("xi", 0.0, constraint=dist.constraints.positive)
+        if name == "integer":
+            numpyro.param("xi", 2.0, constraint=dist.constraints.nonnegative_integer)
+        if name == "same":
+            numpyro.param("w", 1.0)
+        if name == "xi alone":
+            w = numpyro.param("xi", 1.0)
+        if name == "reserved":
+            numpyro.sample("local_noise", dist.Normal(0.0, 1.0))
         size = 7 if name == "size" else x.shape[0]
         with numpyro.plate("data", size, subsample_size=1 if name == "subsample" else None):
             if name == "local":
-                numpyro.sample("z", dist.Normal(0.0, 1.0))
+                numpyro.sample("z", dist.Bernoulli(0.5))
+            if name == "mixture":
+                components = dist.Normal(jnp.zeros(2), 1.0)
+                numpyro.sample("z", dist.MixtureSameFamily(dist.Categorical(jnp.ones(2) / 2), components))
+            if name == "param per row":
+                numpyro.param("xi", jnp.zeros(x.shape[0]), event_dim=0)
             if name not in ("outside", "size", "subsample"):
                 numpyro.sample("Y" if name == "missing" else "y", dist.Normal(w, 1.0), obs=y)
         if name in ("size", "subsample"):
@@ -167,10 +184,18 @@ def broken(name):
         ("outside", r"'y' is not inside a plate 'data'; write `with numpyro.plate"),
         ("size", r"plate 'data' has size 7 .* for 2 rows; its size must be x.shape\[0\]"),
         ("subsample", r"plate 'data' has size 2 \(subsample 1\) for 2 rows"),
-        ("param", "'xi' is a `param`.*give it a prior"),
-        ("local", "latent site 'z' is inside the plate 'data'"),
+        ("param", r"param 'xi' has no initial value; write numpyro.param\('xi', value\)"),
+        ("tree", r"param 'xi' holds a tree of arrays \(dict\); declare each array"),
+        ("edge", "param 'xi' starts outside its constraint, or at its edge"),
+        ("integer", "param 'xi' has the constraint IntegerNonnegative.*no bijector"),
+        ("param per row", "param 'xi' has one value per row"),
+        ("same", "the name 'w' stands for a `param` and a `sample` site"),
+        ("reserved", "'local_noise' has a name that the library uses"),
+        ("local", "latent site 'z' is discrete.*summed out"),
+        ("mixture", "latent site 'z' inside the plate 'data'.*draws have no gradient"),
         ("discrete", "latent site 'k' is discrete.*summed out"),
         ("nothing", "draws no latent variable"),
+        ("xi alone", "draws no latent variable"),
     ],
 )
 def test_programs_that_break_the_contract_are_refused(name, message):

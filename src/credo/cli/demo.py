@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from credo.posterior import Posterior
 
 
+NUM_CHAINS = 4
+
+
 class Problem(NamedTuple):
     """What is fitted, what it is judged on, and what came out."""
 
@@ -84,8 +87,7 @@ def _draw_regression(problem: Problem, out: Path) -> None:
     ax.set_title("Between and beyond the data the network says: I do not know")
     credo.plot.save(ax, out / "regression.png")
     # In the middle of the hole the functions differ most: there the chains must agree about how much.
-    num_chains = posterior.diagnostics.num_chains
-    middle = posterior.predict(np.zeros((1, 1))).functions.reshape(num_chains, -1)
+    middle = posterior.predict(np.zeros((1, 1))).functions.reshape(NUM_CHAINS, -1)
     credo.plot.save(credo.plot.traces(middle, label="f(0)"), out / "chains.png")
     credo.plot.save(credo.plot.calibration(problem.scores.calibration), out / "calibration.png")
 
@@ -108,8 +110,8 @@ def _sampler(quick: bool) -> "NUTS":
     import credo
 
     if quick:
-        return credo.NUTS(num_samples=20, num_warmup=30, num_chains=2, max_depth=5)
-    return credo.NUTS(num_samples=400, num_warmup=400)
+        return credo.NUTS(num_samples=20, num_warmup=30, num_chains=NUM_CHAINS, max_depth=5)
+    return credo.NUTS(num_samples=400, num_warmup=400, num_chains=NUM_CHAINS)
 
 
 def _table(console: "Console", regression: Problem, classification: Problem) -> None:

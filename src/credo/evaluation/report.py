@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from credo.data import Data, as_data
-from credo.evaluation.diagnostics import Convergence
+from credo.evaluation.diagnostics import Diagnostics
 from credo.evaluation.evaluate import Scores, evaluate
 from credo.evaluation.page import Section, page
 from credo.posterior import Draws
@@ -156,10 +156,30 @@ def _diagnostics(posterior: "Posterior | Recalibrated") -> Section:
     section = Section("Diagnostics")
     found = posterior.diagnostics
     section.verdict(found.verdict)
+    if isinstance(found, Diagnostics):
+        _convergence(section, found)
+    else:
+        section.code(str(found))
+    if isinstance(posterior, Draws):
+        _draw_chains(section, posterior)
+    _draw_objective(section, getattr(posterior, "trace", None) or {})
+    return section
+
+
+def _draw_objective(section: Section, trace: dict[str, np.ndarray]) -> None:
+    from credo import plot
+
+    for name, label in (("elbo", "ELBO"), ("log_joint", "log joint")):
+        if name in trace and trace[name].shape[1] > 1:
+            _draw(section, plot.objective(trace[name], label=label), f"{label} by step: raw and smoothed")
+            return
+
+
+def _convergence(section: Section, found: Diagnostics) -> None:
     rows = [
         (name, f"{one.rhat:.3f}", f"{one.ess_bulk:.0f}", f"{one.ess_tail:.0f}", f"{one.num_quantities}")
         for name, one in (("functions", found.functions), ("weights", found.weights))
-        if isinstance(one, Convergence)
+        if one is not None
     ]
     if rows:
         section.table(("worst of", "R-hat", "bulk ESS", "tail ESS", "quantities"), rows, numbers=(1, 2, 3, 4))
@@ -168,9 +188,6 @@ def _diagnostics(posterior: "Posterior | Recalibrated") -> Section:
     shown = [f"{name} {value:.3g}" for name, value in figures.items() if value is not None]
     if shown:
         section.text("Sampler: " + ", ".join(shown) + ".")
-    if isinstance(posterior, Draws):
-        _draw_chains(section, posterior)
-    return section
 
 
 def _draw_chains(section: Section, posterior: Draws) -> None:
@@ -187,11 +204,6 @@ def _draw_chains(section: Section, posterior: Draws) -> None:
         if len(chosen) > 1:
             pairs = plot.pairs({f"f(probe {index})": last[..., index] for index in chosen})
             _draw(section, pairs.flat[0], "The function at several inputs, pair by pair")
-    for name in ("elbo", "log_joint"):
-        if posterior.trace and name in posterior.trace and posterior.trace[name].shape[1] > 1:
-            label = "ELBO" if name == "elbo" else "log joint"
-            _draw(section, plot.objective(posterior.trace[name], label=label), f"{label} by step: raw and smoothed")
-            return
 
 
 def _model(posterior: "Posterior | Recalibrated") -> Section:

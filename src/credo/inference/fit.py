@@ -1,6 +1,7 @@
 """`credo.fit`: from a model, data and a method to a posterior."""
 
 import os
+import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -13,10 +14,12 @@ from credo._text import nearest
 from credo.data import Data, as_data
 from credo.inference import engine
 from credo.inference.hmc import HMC
+from credo.inference.ivon import IVON
 from credo.inference.method import Method, in_words
 from credo.inference.metropolis import Metropolis
 from credo.inference.nuts import NUTS
 from credo.inference.point import MAP, MLE
+from credo.inference.vi import BayesByBackprop
 from credo.models.program import Model
 from credo.posterior import Draws, Posterior
 from credo.typing import Batch, Theta
@@ -28,6 +31,8 @@ METHODS: Mapping[str, type[Method]] = {
     "metropolis": Metropolis,
     "hmc": HMC,
     "nuts": NUTS,
+    "bayes_by_backprop": BayesByBackprop,
+    "ivon": IVON,
 }
 
 # Function-space diagnostics look at this many training inputs.
@@ -70,6 +75,7 @@ def fit(
     bound = model.bind(train)
     _refuse_if_too_large(method, bound)
     batch = train.batch()
+    bound = _with_learned_xi(method, bound, batch, seed, progress)
     try:
         starts = _starts(method, bound, batch, seed, progress)
         run = engine.run(method, bound, batch, seed=seed, starts=starts, held_out=held_out, progress=progress)
@@ -77,7 +83,7 @@ def fit(
         if error.posterior is not None:
             error.posterior = _placed(error.posterior, train)
         raise
-    return _placed(method.posterior(bound, run), train)
+    return _placed(method.judged(method.posterior(bound, run), batch), train)
 
 
 def as_method(method: Method | str) -> Method:
@@ -106,6 +112,20 @@ def _split(data: Data, validation: Any, method: Method) -> tuple[Data, Batch | N
             f"{data.x.shape[1:]} and {data.y.shape[1:]}"
         )
     return data, held_out.with_scaling(data.scaling).batch()
+
+
+def _with_learned_xi(method: Method, model: Model, data: Batch, seed: int, progress: bool | None) -> Model:
+    """Parameters of the prior (`param` sites) that the method itself does not learn: found first, then kept fixed."""
+    if not model.xi_template or method.learns_xi:
+        return model
+    first = BayesByBackprop()
+    run = engine.run(first, model, data, seed=seed, progress=progress)
+    warnings.warn(
+        f"{type(method).__name__} does not learn the model's parameters {', '.join(model.xi_template)}: "
+        "credo.BayesByBackprop() has found them first, and they are kept fixed",
+        stacklevel=3,
+    )
+    return first.posterior(model, run).model
 
 
 def _starts(method: Method, model: Model, data: Batch, seed: int, progress: bool | None) -> Theta | None:
@@ -138,5 +158,5 @@ def _refuse_if_too_large(method: Method, model: Model) -> None:
     if needs.num_bytes > MEMORY_SHARE * available:
         raise ValueError(
             f"{type(method).__name__} would need {in_words(needs.num_bytes)} of memory ({needs}), and this machine has "
-            f"{in_words(available)}; keep fewer draws, thin more, or choose a method that stores less (credo.MAP)"
+            f"{in_words(available)}; {method.smaller}"
         )

@@ -74,6 +74,10 @@ class Method:
     def posterior(self, model: Model, run: "Run") -> "Posterior":
         raise TypeError(f"{type(self).__name__} has no posterior")
 
+    def judged(self, posterior: "Posterior", data: Batch) -> "Posterior":
+        """The posterior with what the whole data say about it: nothing, unless a method says otherwise."""
+        return posterior
+
     def finished(self, state: Tree) -> Array | bool:
         """Whether the run may end before its plan does."""
         return False
@@ -92,9 +96,19 @@ class Method:
         return False
 
     @property
+    def learns_xi(self) -> bool:
+        """Whether the method learns the parameters xi of a prior (`param` sites) itself."""
+        return False
+
+    @property
     def advice(self) -> str:
         """What to try when a run goes non-finite."""
         return "check the scale of the data (standardise them) and the prior"
+
+    @property
+    def smaller(self) -> str:
+        """What to do where a run would not fit into memory."""
+        return "keep fewer draws, thin more, or choose a method that stores less (credo.MAP)"
 
     def describe(self, model: Model, data: Any) -> Needs:
         """What a run of this method will hold in memory."""

@@ -25,6 +25,17 @@ if TYPE_CHECKING:
 Schedule = float | Callable[[Any], Any]
 
 
+def named_optimizer(optimizer: str | optax.GradientTransformation, learning_rate: Schedule) -> Any:
+    """The optax optimiser that a name and a learning rate stand for; or the optimiser itself."""
+    if not isinstance(optimizer, str):
+        return optimizer
+    make = getattr(optax, optimizer, None)
+    if make is None or not callable(make):
+        known = ["adam", "adamw", "sgd", "rmsprop", "adagrad", "lion", "nadam", "lbfgs"]
+        raise ValueError(f"optimizer: optax has no {optimizer!r}{nearest(optimizer, known)}")
+    return make(learning_rate)
+
+
 class PointState(NamedTuple):
     """theta and the optimiser's state; with held-out data also the best theta so far and how long ago it was."""
 
@@ -87,13 +98,7 @@ class MAP(Method):
 
     def transformation(self) -> optax.GradientTransformation:
         """The optax optimiser that the name and the learning rate stand for."""
-        if not isinstance(self.optimizer, str):
-            return self.optimizer
-        make = getattr(optax, self.optimizer, None)
-        if make is None or not callable(make):
-            known = ["adam", "adamw", "sgd", "rmsprop", "adagrad", "lion", "nadam", "lbfgs"]
-            raise ValueError(f"optimizer: optax has no {self.optimizer!r}{nearest(self.optimizer, known)}")
-        return make(self.learning_rate)
+        return named_optimizer(self.optimizer, self.learning_rate)
 
     def plan(self) -> Plan:
         return Plan(num_kept=self.num_steps, batch_size=self.batch_size)

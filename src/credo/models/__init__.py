@@ -5,22 +5,29 @@ from typing import Any
 
 from credo._text import nearest
 from credo.models import likelihoods, priors
+from credo.models.activations import activations, activations_from_config
 from credo.models.classification import classification
 from credo.models.program import Model
 from credo.models.regression import regression
 
-MODELS: dict[str, Callable[..., Model]] = {"regression": regression, "classification": classification}
+MODELS: dict[str, Callable[..., Model]] = {
+    "regression": regression,
+    "classification": classification,
+    "activations": activations,
+}
 
 
-def from_config(config: Mapping[str, Any], net: Any) -> Model:
-    """The model that `config` describes, around the network `net`."""
+def from_config(config: Mapping[str, Any], net: Any = None) -> Model:
+    """The model that `config` describes, around the network `net`; stochastic activations are their own network."""
     name = config.get("model", "")
     if name not in MODELS:
         raise ValueError(f"unknown model {name!r}{nearest(name, MODELS)}; known are {', '.join(MODELS)}")
+    if name == "activations":
+        return activations_from_config(config)
     arguments: dict[str, Any] = {"prior": priors.from_config(config["prior"])}
     if "noise" in config:
         arguments["noise"] = likelihoods.from_config(config["noise"])
     return MODELS[name](net, **arguments)
 
 
-__all__ = ["MODELS", "Model", "classification", "from_config", "regression"]
+__all__ = ["MODELS", "Model", "activations", "classification", "from_config", "regression"]

@@ -32,24 +32,33 @@ def classification(net: Any, *, prior: Any = None) -> Model:
     def program(x: Array, y: Array | None = None) -> None:
         logits = stochastic_outputs(net, chosen_prior, x)
         with numpyro.plate("data", x.shape[0]):
-            if logits.shape[-1] == 1:
-                numpyro.sample("y", dist.Bernoulli(logits=logits[..., 0]), obs=y)
-            else:
-                numpyro.sample("y", dist.Categorical(logits=logits), obs=y)
+            numpyro.sample("y", class_distribution(logits), obs=y)
 
     def check(batch: Batch) -> None:
-        if batch.y.ndim != 1 or not jnp.issubdtype(batch.y.dtype, jnp.integer):
-            raise ValueError(
-                f"y must hold integer class labels of shape (rows,), got {batch.y.dtype} of shape {batch.y.shape}; "
-                "encode the classes as 0, 1, …"
-            )
-        num_classes = max(num_outputs(net, batch.x), 2)
-        low, high = int(np.min(batch.y)), int(np.max(batch.y))
-        if low < 0 or high >= num_classes:
-            raise ValueError(
-                f"y holds labels from {low} to {high}, but a network with {num_classes} classes needs labels from "
-                f"0 to {num_classes - 1}; relabel y, or give the network {max(high + 1, 2)} outputs"
-            )
+        check_labels(batch, num_outputs(net, batch.x))
 
     config = Config(model="classification", network=network_config(net), prior=chosen_prior.to_config())
     return Model(program, config=config, initial=initial_weights(net), check=check)
+
+
+def class_distribution(logits: Array) -> dist.Distribution:
+    """p(y | logits) for logits of shape (rows, outputs): one output stands for two classes."""
+    if logits.shape[-1] == 1:
+        return dist.Bernoulli(logits=logits[..., 0])
+    return dist.Categorical(logits=logits)
+
+
+def check_labels(batch: Batch, outputs: int) -> None:
+    """Refuse labels that a network of so many outputs has no class for."""
+    if batch.y.ndim != 1 or not jnp.issubdtype(batch.y.dtype, jnp.integer):
+        raise ValueError(
+            f"y must hold integer class labels of shape (rows,), got {batch.y.dtype} of shape {batch.y.shape}; "
+            "encode the classes as 0, 1, …"
+        )
+    num_classes = max(outputs, 2)
+    low, high = int(np.min(batch.y)), int(np.max(batch.y))
+    if low < 0 or high >= num_classes:
+        raise ValueError(
+            f"y holds labels from {low} to {high}, but a network with {num_classes} classes needs labels from "
+            f"0 to {num_classes - 1}; relabel y, or give the network {max(high + 1, 2)} outputs"
+        )

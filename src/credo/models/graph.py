@@ -1,19 +1,22 @@
 """The belief network of a program: nodes, edges and plates, in the paper's symbols.
 
-Paper, figure "PGM symbols": a filled circle is observed, an empty one is latent, a rectangle around nodes is a
-plate. The edges come from the program itself, by following which draws each distribution was computed from.
+Paper, figure "PGM symbols": a filled circle is observed, an empty one is latent, a rectangle is a parameter, a frame
+around nodes is a plate. The edges come from the program itself, by following what each distribution was computed from.
 """
 
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpyro
 from numpyro import handlers
 from numpyro.infer.inspect import get_model_relations
 
 from credo.models.program import Program
 from credo.typing import Array
 
-Kind = Literal["latent", "observed", "input"]
+Kind = Literal["latent", "observed", "input", "parameter"]
+# The inputs, declared as a param for NumPyro to follow them; no site of a program is named so.
+_INPUT = " x"
 
 
 @dataclass(frozen=True)
@@ -38,10 +41,10 @@ class Graph:
         return tuple(parent for parent, child in self.edges if child == name)
 
     def __str__(self) -> str:
-        """The joint density as a product over nodes, one factor per line."""
+        """The joint density as a product over nodes, one factor per line; inputs and parameters have none."""
         lines = []
         for node in self.nodes:
-            if node.kind == "input":
+            if node.kind in ("input", "parameter"):
                 continue
             given = ", ".join(self.parents(node.name))
             plates = [plate for plate, members in self.plates.items() if node.name in members]
@@ -51,19 +54,20 @@ class Graph:
 
 
 def graph_of(program: Program, x: Array, y: Array | None) -> Graph:
-    """p(v₁, …, vₙ) = Π p(vᵢ | parents(vᵢ)), read off a program."""
-    relations: dict[str, Any] = get_model_relations(handlers.seed(program, 0), (x, y))
-    distributions = relations["sample_dist"]
+    """p_xi(v₁, …, vₙ) = Π p_xi(vᵢ | parents(vᵢ)), read off a program."""
+
+    def followed(x: Array, y: Array | None) -> None:
+        program(numpyro.param(_INPUT, x), y)
+
+    relations: dict[str, Any] = get_model_relations(handlers.seed(followed, 0), (x, y))
+    distributions, plates = relations["sample_dist"], relations["plate_sample"]
     observed = set(relations["observed"])
-    nodes = [Node("x", "input")] + [
+    params = [name for name in relations["param_constraint"] if name != _INPUT]
+    nodes = [Node("x", "input"), *(Node(name, "parameter") for name in params)] + [
         Node(name, "observed" if name in observed else "latent", kind) for name, kind in distributions.items()
     ]
-    edges = [
-        (parent, child)
-        for child, parents in relations["sample_sample"].items()
-        for parent in parents
-        if parent != child
-    ]
-    plates = {plate: tuple(members) for plate, members in relations["plate_sample"].items()}
-    inputs = [("x", name) for name in plates.get("data", ()) if name in observed]
-    return Graph(tuple(nodes), tuple(edges + inputs), plates)
+    edges = [(parent, child) for child, parents in relations["sample_sample"].items() for parent in parents]
+    for name in (*params, _INPUT):
+        children = [child for child, parents in relations["sample_param"].items() if name in parents]
+        edges += [("x" if name == _INPUT else name, child) for child in children]
+    return Graph(tuple(nodes), tuple(edges), {plate: tuple(members) for plate, members in plates.items()})

@@ -6,10 +6,17 @@ likelihood, what stands outside is the prior (paper, "Probabilistic graphical mo
     log p(theta, D) = log p(theta) + N/n · Σ_batch log p(y | x, theta)
 
 theta is a dict of *unconstrained* arrays, one per latent site; the bijector to each site's support, and the
-logarithm of its Jacobian, are added here and nowhere else.
+logarithm of its Jacobian, are added here and nowhere else. A `param` statement declares one of xi, the parameters
+that are learned without a prior (paper, "Learning the prior"): wherever theta is asked for, it may hold xi as well.
+
+A latent *inside* the plate has one value per row. It is drawn from its own distribution p(l | x, theta), so that
+
+    Σ log p(y | x, l, theta)    is on average at most    log p(D | theta)        (Jensen's inequality)
+
+and its own density enters nowhere: q(l) = p(l | x, theta) (paper, "Bayes by backpropagation").
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -19,11 +26,24 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 from numpyro import handlers
-from numpyro.distributions import biject_to, constraints
-from numpyro.primitives import Messenger
+from numpyro.distributions import biject_to
 
 from credo import random
-from credo._text import nearest
+from credo.models.contract import check_program, check_xi
+from credo.models.description import Description, describe
+from credo.models.sites import (
+    LOCAL_NOISE,
+    Sites,
+    Xi,
+    in_data_plate,
+    is_local,
+    local_key,
+    log_density,
+    normal_of,
+    unconstrained_latents,
+    unconstrained_params,
+    zeros_for_y,
+)
 from credo.typing import Array, Batch, Key, Theta
 
 if TYPE_CHECKING:
@@ -35,40 +55,6 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Site:
-    """One latent variable of a program: its name, its unconstrained shape and its prior in words."""
-
-    name: str
-    shape: tuple[int, ...]
-    prior: str
-
-    @property
-    def size(self) -> int:
-        return int(np.prod(self.shape))
-
-
-@dataclass(frozen=True)
-class Description:
-    """What a model draws: printable, one row per latent site."""
-
-    sites: tuple[Site, ...]
-
-    @property
-    def num_parameters(self) -> int:
-        return sum(site.size for site in self.sites)
-
-    def __str__(self) -> str:
-        header = ("site", "shape", "numbers", "prior")
-        rows = [(site.name, str(site.shape), f"{site.size:,}", site.prior) for site in self.sites]
-        rows.append(("total", "", f"{self.num_parameters:,}", ""))
-        widths = [max(len(row[column]) for row in [header, *rows]) for column in range(4)]
-        lines = [
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in [header, *rows]
-        ]
-        return "\n".join(line.rstrip() for line in lines)
-
-
-@dataclass(frozen=True)
 class Model:
     """A stochastic model from a NumPyro program `program(x, y=None)` with a plate `data` and a site `y`.
 
@@ -77,6 +63,8 @@ class Model:
         config: how to build the model again, for `credo.load`; None for a program of the user's own.
         initial: the network's own starting values as a function of an input batch, where there are any.
         check: raises ValueError where a data set does not fit the model.
+        rows: the shape of the data, from `bind`.
+        xi: constants for the params, from `freeze`.
 
     >>> import numpyro
     >>> def program(x, y=None):
@@ -93,6 +81,7 @@ class Model:
     initial: Callable[[Any], Theta] | None = None
     check: Callable[[Batch], None] | None = None
     rows: "Rows | None" = None
+    xi: Xi | None = None
 
     def bind(self, data: Any) -> "Model":
         """This model for data of that shape: checked, with the names and shapes of theta known."""
@@ -102,7 +91,11 @@ class Model:
         if self.check is not None:
             self.check(batch)
         bound = replace(self, rows=Rows.of(batch))
-        bound._look(lambda trace: _check_program(trace, bound._bound.num))
+        bound._look(lambda trace: check_program(trace, bound._bound.num))
+        check_xi(bound._xi_shapes, bound.frozen_xi)
+        for name, value in bound.initial_xi().items():
+            if not np.all(np.isfinite(value)):
+                raise ValueError(f"the param {name!r} starts outside its constraint, or at its edge")
         return bound
 
     @property
@@ -121,54 +114,73 @@ class Model:
 
     def log_prior(self, theta: Theta) -> Array:
         """log p(theta) of the unconstrained theta, log-Jacobians and factors outside the plate included."""
-        return self._log_sums(theta, self.example())[0]
+        return self._log_sums(theta, self.example(), _any_key)[0]
 
-    def log_likelihood(self, theta: Theta, batch: Batch) -> Array:
-        """Σ_batch log p(y | x, theta): what stands inside the plate `data`."""
-        return self._log_sums(theta, batch)[1]
+    def log_likelihood(self, theta: Theta, batch: Batch, *, key: Key | None = None) -> Array:
+        """Σ_batch log p(y | x, theta): what stands inside the plate `data`. Local latents need a key."""
+        return self._log_sums(theta, batch, lambda: _given(key))[1]
 
-    def log_joint(self, theta: Theta, batch: Batch) -> Array:
+    def log_joint(self, theta: Theta, batch: Batch, *, key: Key | None = None) -> Array:
         """log p(theta) + N/n · Σ_batch log p(y | x, theta): an unbiased estimate of the log joint density."""
-        log_prior, log_likelihood = self.log_parts(theta, batch)
+        log_prior, log_likelihood = self.log_parts(theta, batch, key=key)
         return log_prior + log_likelihood
 
-    def log_parts(self, theta: Theta, batch: Batch) -> tuple[Array, Array]:
-        """The two terms of the log joint apart: log p(theta), and N/n · Σ_batch log p(y | x, theta)."""
-        log_prior, log_likelihood = self._log_sums(theta, batch)
+    def log_parts(
+        self, theta: Theta, batch: Batch, *, moments: tuple[Theta, Theta] | None = None, key: Key | None = None
+    ) -> tuple[Array, Array]:
+        """The two terms of the log joint apart: log p(theta), and N/n · Σ_batch log p(y | x, theta).
+
+        With moments of a Gaussian q over theta, each site of `closed_form_sites` adds its expectation to the first,
+
+            E_q[log N(w; m, s²)] = log N(E_q[w]; m, s²) − Var_q[w] / 2s²,
+
+        with m and s at the theta given; other sites add log p(theta) at that theta. The average over theta ~ q is
+        E_q[log p(theta)] if w and the latents in m and s are independent under q: where q is not of independent
+        weights, leave `hierarchical_sites` out of the moments.
+
+        Arguments:
+            moments: means and variances of the unconstrained latents, by name; what they do not name is not averaged.
+            key: for local latents, drawn afresh; the average over keys is a lower bound of the log likelihood.
+        """
+        log_prior, log_likelihood = self._log_sums(theta, batch, lambda: _given(key), moments)
         return log_prior, batch.total / batch.x.shape[0] * log_likelihood
 
     def predictive(self, theta: Theta, x: Array) -> dist.Distribution:
-        """p(y | x, theta): the distribution at site `y`, one row per input."""
-        return self._trace(theta, x, None)[0]["y"]["fn"]
+        """p(y | x, theta): the distribution at site `y`, one row per input.
 
-    def _log_sums(self, theta: Theta, batch: Batch) -> tuple[Array, Array]:
-        trace, log_jacobian = self._trace(theta, batch.x, batch.y)
+        Given local latents too, one value per row: theta["local_noise"], a whole number (0 without it), seeds them.
+        """
+        return self._trace(theta, x, None, lambda: local_key(theta.get(LOCAL_NOISE, 0), x))[0]["y"]["fn"]
+
+    def _log_sums(
+        self, theta: Theta, batch: Batch, local: Callable[[], Key], moments: tuple[Theta, Theta] | None = None
+    ) -> tuple[Array, Array]:
+        trace, log_jacobian = self._trace(theta, batch.x, batch.y, local)
         log_prior, log_likelihood = log_jacobian, jnp.zeros(())
         for site in trace.values():
-            if site["type"] != "sample":
+            if site["type"] != "sample" or is_local(site):
                 continue
-            log_prob = jnp.sum(site["fn"].log_prob(site["value"]))
-            if site["scale"] is not None:
-                log_prob = site["scale"] * log_prob
-            if _in_data_plate(site):
-                log_likelihood = log_likelihood + log_prob
+            if in_data_plate(site):
+                log_likelihood = log_likelihood + log_density(site)
             else:
-                log_prior = log_prior + log_prob
+                log_prior = log_prior + log_density(site, moments)
         return log_prior, log_likelihood
 
-    def _trace(self, theta: Theta, x: Array, y: Array | None) -> tuple[dict[str, Any], Array]:
-        constrain = Constrain(theta)
+    def _trace(
+        self, theta: Theta, x: Array, y: Array | None, local: Callable[[], Key] | None = None
+    ) -> tuple[dict[str, Any], Array]:
+        sites = Sites(theta, self.frozen_xi, local or _any_key)
         # Every latent is given and an unobserved y is not looked at: the compiler drops what the seed draws.
-        with handlers.trace() as trace, handlers.seed(rng_seed=0), constrain:
+        with handlers.trace() as trace, handlers.seed(rng_seed=0), sites:
             self.program(x, y)
-        return trace, constrain.log_jacobian
+        return trace, sites.log_jacobian
 
     # -- theta ---------------------------------------------------------------------------------------------
 
     @cached_property
     def template(self) -> dict[str, jax.ShapeDtypeStruct]:
         """theta as names, shapes and dtypes, in the order the program draws them."""
-        shapes = self._look(lambda trace: {name: jnp.shape(value) for name, value in _unconstrained(trace).items()})
+        shapes = self._look(lambda trace: _shapes(unconstrained_latents(trace)))
         return {name: jax.ShapeDtypeStruct(shape, jnp.float32) for name, shape in shapes.items()}
 
     @property
@@ -179,15 +191,33 @@ class Model:
     def describe(self) -> Description:
         """What is drawn, with which prior, how many numbers."""
         example = self.example()
-        zeros = {name: jnp.zeros(leaf.shape) for name, leaf in self.template.items()}
-        trace = self._trace(zeros, example.x, example.y)[0]
-        return Description(
-            tuple(Site(name, leaf.shape, _in_words(trace[name]["fn"])) for name, leaf in self.template.items())
-        )
+        shapes = {name: leaf.shape for name, leaf in self.template.items()}
+        trace = self._trace({name: jnp.zeros(shape) for name, shape in shapes.items()}, example.x, example.y)[0]
+        return describe(trace, shapes, self._xi_shapes, self.frozen_xi)
+
+    @cached_property
+    def closed_form_sites(self) -> frozenset[str]:
+        """The normal latents, whose expected log density `log_parts` has in closed form."""
+        return self._look(lambda trace: frozenset(name for name, site in trace.items() if normal_of(site) is not None))
+
+    @cached_property
+    def hierarchical_sites(self) -> frozenset[str]:
+        """The latents whose prior depends on other latents: there `moments` ask for independence under q."""
+        graph = self.graph()
+
+        def has_latent_above(name: str) -> bool:
+            return any(parent in self.template or has_latent_above(parent) for parent in graph.parents(name))
+
+        return frozenset(name for name in self.template if has_latent_above(name))
+
+    @cached_property
+    def has_local_latents(self) -> bool:
+        """Whether the program draws latents inside the plate `data`, one value per row."""
+        return self._look(lambda trace: any(is_local(site) for site in trace.values()))
 
     def sample_prior(self, key: Key, num: int) -> Theta:
         """`num` draws of theta from the prior: every leaf gains a leading axis."""
-        return jax.vmap(lambda key: _unconstrained(self._prior_trace(key)))(jax.random.split(key, num))
+        return jax.vmap(lambda key: unconstrained_latents(self._prior_trace(key)))(jax.random.split(key, num))
 
     def initial_theta(self, key: Key) -> Theta:
         """A starting point: the network's own values where there are any, else a draw from the prior.
@@ -206,10 +236,10 @@ class Model:
         return theta
 
     def constrain(self, theta: Theta) -> Theta:
-        """theta in the units of the program: a noise scale is positive again, and so on."""
+        """theta (with xi, if it holds them) in the units of the program: a noise scale is positive again, and so on."""
         example = self.example()
         trace = self._trace(theta, example.x, example.y)[0]
-        return {name: trace[name]["value"] for name in theta}
+        return {name: seed if name == LOCAL_NOISE else trace[name]["value"] for name, seed in theta.items()}
 
     def prior_predict(self, x: Any, *, num_draws: int = 100, seed: int = 0) -> "Predictive":
         """The prior predictive p(y | x) = ∫ p(y | x, theta) p(theta) dtheta, from `num_draws` draws."""
@@ -220,7 +250,10 @@ class Model:
             raise ValueError(f"num_draws must be at least 1, got {num_draws}")
         inputs = as_inputs(x, None if self.rows is None else self.rows.x_shape[1:])
         bound = self if self.rows is not None else replace(self, rows=Rows.of_inputs(inputs))
-        return predictive(bound, bound.sample_prior(random.key(seed), num_draws), inputs)
+        draws = bound.sample_prior(random.key(seed), num_draws)
+        if bound.has_local_latents:
+            draws[LOCAL_NOISE] = jax.random.bits(random.key(seed), (num_draws,))
+        return predictive(bound, draws, inputs)
 
     def graph(self) -> "Graph":
         """The program as a Bayesian belief network: nodes, edges and plates."""
@@ -229,19 +262,89 @@ class Model:
         example = self.example()
         return graph_of(self.program, example.x, example.y)
 
+    # -- xi ------------------------------------------------------------------------------------------------
+
+    @property
+    def xi_template(self) -> dict[str, jax.ShapeDtypeStruct]:
+        """The xi that are there to be learned (not those that are frozen): unconstrained shapes by name."""
+        free = {name: shape for name, shape in self._xi_shapes.items() if name not in self.frozen_xi}
+        return {name: jax.ShapeDtypeStruct(shape, jnp.float32) for name, shape in free.items()}
+
+    def initial_xi(self) -> Theta:
+        """Where learning xi starts: T⁻¹(init) of each `numpyro.param(name, init)`, T the bijector to its constraint.
+
+        An init that is a function of a key always gets the same key.
+        """
+        if not self.xi_template:
+            return {}
+        xi = jax.jit(lambda: unconstrained_params(self._prior_trace(random.key(0))))()
+        return {name: xi[name] for name in self.xi_template}
+
+    def freeze(self, xi: Theta) -> "Model":
+        """This model with xi, unconstrained and by name, as constants; those that are not named stay as they are.
+
+        >>> import numpyro
+        >>> def program(x, y=None):
+        ...     scale = numpyro.param("scale", 1.0, constraint=dist.constraints.positive)
+        ...     w = numpyro.sample("w", dist.Normal(0, scale))
+        ...     with numpyro.plate("data", x.shape[0]):
+        ...         numpyro.sample("y", dist.Normal(w, 0.1), obs=y)
+        >>> model = Model(program).bind((np.zeros((5, 3)), np.zeros(5)))
+        >>> model.freeze({"scale": np.log(2.0)}).describe().sites[0].prior
+        'Normal(loc=0, scale=2)'
+        """
+        chosen = Xi.of({**self.frozen_xi, **xi})
+        for name, value in chosen.arrays().items():
+            if not np.all(np.isfinite(value)):
+                raise ValueError(f"xi: {name!r} holds values that are not finite")
+        if self.rows is not None:
+            check_xi(self._xi_shapes, chosen.arrays())
+        return replace(self, xi=chosen)
+
+    @property
+    def frozen_xi(self) -> dict[str, np.ndarray]:
+        """The xi that are constants of this model, unconstrained, by name."""
+        return {} if self.xi is None else self.xi.arrays()
+
+    @cached_property
+    def _xi_shapes(self) -> dict[str, tuple[int, ...]]:
+        return self._look(lambda trace: _shapes(unconstrained_params(trace)))
+
+    # -- traces --------------------------------------------------------------------------------------------
+
     def _prior_trace(self, key: Key) -> dict[str, Any]:
         example = self.example()
-        skip_y = handlers.substitute(substitute_fn=_zeros_for_y)
-        with handlers.trace() as trace, handlers.seed(rng_seed=key), skip_y:
+        skip_y = handlers.substitute(substitute_fn=zeros_for_y)
+        with handlers.trace() as trace, handlers.seed(rng_seed=key), skip_y, Sites({}, self.frozen_xi):
             self.program(example.x, example.y)
         return trace
 
     def _look(self, read: Callable[[dict[str, Any]], T]) -> T:
         """What `read` finds in a trace of the program, without computing anything."""
         found: list[T] = []
+        # Frozen values have been checked against what is found here, and must not decide it.
+        free = replace(self, xi=None)
         # JAX draws Poisson numbers with threefry keys only, and such a latent must get as far as its refusal.
-        jax.eval_shape(lambda: found.append(read(self._prior_trace(jax.random.key(0, impl="threefry2x32")))))
+        jax.eval_shape(lambda: found.append(read(free._prior_trace(jax.random.key(0, impl="threefry2x32")))))
         return found[0]
+
+
+def _shapes(arrays: Theta) -> dict[str, tuple[int, ...]]:
+    return {name: jnp.shape(value) for name, value in arrays.items()}
+
+
+def _any_key() -> Key:
+    """For local latents on whose values nothing depends."""
+    return random.key(0)
+
+
+def _given(key: Key | None) -> Key:
+    if key is None:
+        raise ValueError(
+            "the model draws latents inside the plate 'data', one value per row, and its likelihood needs a key to "
+            "draw them with: log_parts(theta, batch, key=key). credo.BayesByBackprop trains it; samplers cannot"
+        )
+    return key
 
 
 class Config(dict[str, Any]):
@@ -278,102 +381,3 @@ class Rows:
         """Rows of zeros."""
         y = None if self.y_shape is None else jnp.zeros(self.y_shape, self.y_dtype)
         return Batch(jnp.zeros(self.x_shape, self.x_dtype), y, self.num)  # type: ignore[arg-type]
-
-
-class Constrain(Messenger):
-    """Sets each latent site to T(theta[name]), T the bijector to its support, and sums log |det T′|."""
-
-    def __init__(self, theta: Theta) -> None:
-        super().__init__(None)
-        self.theta = theta
-        self.log_jacobian: Array = jnp.zeros(())
-
-    def process_message(self, msg: dict[str, Any]) -> None:
-        if not _is_latent(msg) or msg["name"] not in self.theta:
-            return
-        unconstrained = self.theta[msg["name"]]
-        if _is_real(msg["fn"].support):
-            msg["value"] = unconstrained
-            return
-        transform = biject_to(msg["fn"].support)
-        msg["value"] = transform(unconstrained)
-        self.log_jacobian += jnp.sum(transform.log_abs_det_jacobian(unconstrained, msg["value"]))
-
-
-def _is_real(support: Any) -> bool:
-    while isinstance(support, constraints.independent):
-        support = support.base_constraint
-    return support is constraints.real
-
-
-def _is_latent(site: Mapping[str, Any]) -> bool:
-    return site["type"] == "sample" and not site["is_observed"] and site["name"] != "y"
-
-
-def _zeros_for_y(site: Mapping[str, Any]) -> Array | None:
-    """Values for targets that nobody looks at: drawing them costs time, and JAX's Poisson takes no key of ours."""
-    is_unseen = site["type"] == "sample" and site["name"] == "y" and not site["is_observed"]
-    return jnp.zeros(site["fn"].shape()) if is_unseen else None
-
-
-def _in_data_plate(site: Mapping[str, Any]) -> bool:
-    return any(frame.name == "data" for frame in site["cond_indep_stack"])
-
-
-def _unconstrained(trace: Mapping[str, Any]) -> Theta:
-    """The latents of a trace in unconstrained form: theta."""
-    return {
-        name: jnp.asarray(biject_to(site["fn"].support).inv(site["value"]), jnp.float32)
-        for name, site in trace.items()
-        if _is_latent(site)
-    }
-
-
-def _in_words(distribution: dist.Distribution) -> str:
-    while isinstance(distribution, dist.Independent | dist.ExpandedDistribution):
-        distribution = distribution.base_dist
-    numbers = []
-    for name in type(distribution).arg_constraints:
-        value = vars(distribution).get(name)
-        if value is None:
-            continue
-        value = np.unique(np.asarray(value))
-        numbers.append(f"{name}={value[0]:.4g}" if value.size == 1 else f"{name}=[{value.size} values]")
-    return f"{type(distribution).__name__}({', '.join(numbers)})"
-
-
-def _check_program(trace: Mapping[str, Any], num_rows: int) -> None:
-    """The contract of a program, told before anything is compiled."""
-    if "y" not in trace:
-        names = [name for name, site in trace.items() if site["type"] == "sample"]
-        raise ValueError(
-            f"the program has no site 'y'{nearest('y', names)}; it draws {names or 'nothing'}. Observe the targets "
-            "with numpyro.sample('y', ..., obs=y)"
-        )
-    if not _in_data_plate(trace["y"]):
-        raise ValueError(
-            "the site 'y' is not inside a plate 'data'; write `with numpyro.plate('data', x.shape[0]):` around it, "
-            "so that the likelihood can be told from the prior"
-        )
-    size, subsample = trace["data"]["args"]
-    if size != num_rows or subsample not in (None, size):
-        raise ValueError(
-            f"the plate 'data' has size {size} (subsample {subsample}) for {num_rows} rows; its size must be "
-            "x.shape[0]: minibatches and the N/n scaling are the library's business"
-        )
-    for name, site in trace.items():
-        if site["type"] == "param":
-            raise ValueError(
-                f"the site {name!r} is a `param`, which no method here learns; give it a prior with numpyro.sample"
-            )
-        if _is_latent(site) and _in_data_plate(site):
-            raise ValueError(
-                f"the latent site {name!r} is inside the plate 'data': one value per row cannot be drawn from "
-                "minibatches; marginalise it out, or move it outside the plate"
-            )
-        if _is_latent(site) and site["fn"].support.is_discrete:
-            raise ValueError(
-                f"the latent site {name!r} is discrete; gradient-based inference needs it summed out of the program"
-            )
-    if not any(_is_latent(site) for site in trace.values()):
-        raise ValueError("the program draws no latent variable: there is nothing to infer")

@@ -42,14 +42,7 @@ def regression(net: Any, *, prior: Any = None, noise: Any = None) -> Model:
             numpyro.sample("y", chosen_noise.around(outputs, drawn), obs=observed)
 
     def check(batch: Batch) -> None:
-        num_targets = 1 if batch.y.ndim == 1 else batch.y.shape[1]
-        likelihoods.check_targets(chosen_noise, num_targets)
-        expected, got = chosen_noise.num_outputs(num_targets), num_outputs(net, batch.x)
-        if got != expected:
-            raise ValueError(
-                f"the network gives {got} outputs per row, but {num_targets} target(s) with "
-                f"{type(chosen_noise).__name__} noise need {expected}; set the network's output size to {expected}"
-            )
+        check_outputs(batch, num_outputs(net, batch.x), chosen_noise)
 
     config = Config(
         model="regression",
@@ -58,3 +51,15 @@ def regression(net: Any, *, prior: Any = None, noise: Any = None) -> Model:
         noise=chosen_noise.to_config(),
     )
     return Model(program, config=config, initial=initial_weights(net), check=check)
+
+
+def check_outputs(batch: Batch, outputs: int, noise: likelihoods.Noise) -> None:
+    """Refuse a network that does not give what the targets and their noise need."""
+    num_targets = 1 if batch.y.ndim == 1 else batch.y.shape[1]
+    likelihoods.check_targets(noise, num_targets)
+    expected = noise.num_outputs(num_targets)
+    if outputs != expected:
+        raise ValueError(
+            f"the network gives {outputs} outputs per row, but {num_targets} target(s) with "
+            f"{type(noise).__name__} noise need {expected}; set the network's output size to {expected}"
+        )

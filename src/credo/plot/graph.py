@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 from matplotlib.axes import Axes
-from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch
+from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch, Patch, Rectangle
 
 from credo.models.graph import Graph, Node
 from credo.plot import layout, style
@@ -20,7 +20,9 @@ Box = tuple[float, float, float, float]
 
 
 def graph(graph: Graph, *, ax: Axes | None = None) -> Axes:
-    """Filled circles are observed, empty ones latent, dots are inputs; a frame is a plate, an arrow a dependence.
+    """Filled circles are observed, empty ones latent, dots are inputs, squares are learned parameters.
+
+    A frame is a plate, an arrow a dependence.
 
     More than eight sites that differ in nothing but their name are drawn as one.
 
@@ -41,13 +43,13 @@ def graph(graph: Graph, *, ax: Axes | None = None) -> Axes:
     ax = style.axes(ax, width=max(6.4, right - left), height=max(2.0, top - bottom))
     for name, frame in frames.items():
         _draw_plate(ax, name, frame)
-    circles = {node.name: _draw_node(ax, graph, node, place[node.name], node.name in crowds) for node in graph.nodes}
+    drawn = {node.name: _draw_node(ax, graph, node, place[node.name], node.name in crowds) for node in graph.nodes}
     for parent, child in graph.edges:
         # An edge past a row bends around what stands there.
         bend = f"arc3,rad={0.25 if row[child] - row[parent] > 1 else 0.0}"
-        circle, other = circles[parent], circles[child]
+        shape, other = drawn[parent], drawn[child]
         ax.add_patch(
-            FancyArrowPatch(place[parent], place[child], connectionstyle=bend, patchA=circle, patchB=other, **ARROW)
+            FancyArrowPatch(place[parent], place[child], connectionstyle=bend, patchA=shape, patchB=other, **ARROW)
         )
     ax.set(xlim=(left, right), ylim=(bottom, top), aspect="equal")
     ax.set_axis_off()
@@ -55,7 +57,7 @@ def graph(graph: Graph, *, ax: Axes | None = None) -> Axes:
 
 
 def _text(node: Node) -> tuple[str, list[str]]:
-    """What is written inside a node's circle, and the lines beside it: a longer name, and the distribution."""
+    """What is written inside a node, and the lines beside it: a longer name, and the distribution."""
     head, dot, tail = node.name.rpartition(".")
     name = [head, dot + tail] if len(node.name) > MAX_CHARACTERS and head else [node.name]
     law = f"~ {node.distribution}" if node.distribution else ""
@@ -100,7 +102,7 @@ def _draw_plate(ax: Axes, name: str, frame: Box) -> None:
     ax.text(right - 0.07, bottom + 0.04, name, ha="right", va="bottom", fontsize=8, fontstyle="italic")
 
 
-def _draw_node(ax: Axes, graph: Graph, node: Node, place: Point, is_crowd: bool) -> Circle:
+def _draw_node(ax: Axes, graph: Graph, node: Node, place: Point, is_crowd: bool) -> Patch:
     (x, y), side = place, _side(graph, node)
     radius = RADIUS / 3 if node.kind == "input" else RADIUS
     fill = {"observed": "#bdbdbd", "input": style.INK}.get(node.kind, "white")
@@ -108,8 +110,10 @@ def _draw_node(ax: Axes, graph: Graph, node: Node, place: Point, is_crowd: bool)
     if is_crowd:  # circles behind the first: there are several
         for shift in (-0.07, 0.07):
             ax.add_patch(Circle((x + shift, y), radius, zorder=2, **look))
-    circle = Circle(place, radius, zorder=3, **look)
-    ax.add_patch(circle)
+    shape: Patch = Circle(place, radius, zorder=3, **look)
+    if node.kind == "parameter":
+        shape = Rectangle((x - radius, y - radius), 2 * radius, 2 * radius, zorder=3, **look)
+    ax.add_patch(shape)
     inside, lines = _text(node)
     ax.text(x, y, inside, ha="center", va="center", fontsize=9, zorder=4)
     gap, said = radius + 0.05, "\n".join(lines)
@@ -118,4 +122,4 @@ def _draw_node(ax: Axes, graph: Graph, node: Node, place: Point, is_crowd: bool)
     else:
         up = side == "above"
         ax.text(x, y + gap if up else y - gap, said, ha="center", va="bottom" if up else "top", fontsize=FONT)
-    return circle
+    return shape

@@ -1,0 +1,125 @@
+"""Diagnostics of a Gaussian q: has it converged, has it collapsed, and how far is it from the posterior?
+
+Pareto k̂ of the importance weights p(theta, D)/q(theta) is the honest verdict (Yao et al., 2018): below 0.5 q is close,
+up to 0.7 it is usable, above that expectations under q are not those of the posterior, however good the ELBO looks.
+For a network of many weights it always is above: the predictions may still be good, and `credo.evaluate` tells.
+"""
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+
+from credo import random
+
+if TYPE_CHECKING:
+    from credo.posterior import Gaussian
+
+GOOD_K, BAD_K = 0.5, 0.7
+# Scales of q as a share of the prior's: below the first q is a point; above the second, with means within a tenth of
+# the prior's sd, nothing was learned.
+POINT, PRIOR = 1e-3, 0.9
+NUM_PRIOR_DRAWS = 16
+# The last two tenths of the trace are compared.
+TENTHS = 10
+
+
+@dataclass(frozen=True)
+class VariationalDiagnostics:
+    """What a variational fit tells about itself. Print it for the verdict.
+
+    Arguments:
+        elbo, elbo_error: a lower bound of log p(D), from fresh draws of q, with its standard error; None if not known.
+        log_likelihood, kl: its two parts, smoothed over the last steps.
+        relative_scale: median over arrays of (sd of q)/(sd of the prior).
+        k_hat: of the importance weights; None where they would cost too much.
+    """
+
+    num_parameters: int
+    num_steps: int
+    elbo: float | None
+    elbo_error: float | None
+    log_likelihood: float
+    kl: float
+    relative_scale: float
+    k_hat: float | None
+    advice: tuple[str, ...]
+
+    @property
+    def verdict(self) -> str:
+        """One sentence."""
+        if self.advice:
+            return "Handle with care: " + "; ".join(self.advice) + "."
+        if self.k_hat is None:
+            return "The ELBO has settled. How far q is from the posterior was too costly to find out."
+        return "The ELBO has settled, and q is close to the posterior."
+
+    def __str__(self) -> str:
+        bound = "" if self.elbo is None else f"ELBO {self.elbo:.5g} ± {self.elbo_error:.2g}, "
+        k_hat = "not computed" if self.k_hat is None else f"{self.k_hat:.2f}"
+        return (
+            f"Gaussian over {self.num_parameters:,} numbers, {self.num_steps:,} steps\n"
+            f"{bound}expected log likelihood {self.log_likelihood:.5g}, KL {self.kl:.5g} (nats)\n"
+            f"sd of q / sd of the prior {self.relative_scale:.3g}, Pareto k̂ {k_hat}\n{self.verdict}"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for tables and JSON."""
+        return asdict(self) | {"verdict": self.verdict}
+
+
+def diagnose_variational(posterior: "Gaussian") -> VariationalDiagnostics:
+    """All diagnostics of a Gaussian that was fitted by climbing the ELBO."""
+    trace = {name: values[0] for name, values in (posterior.trace or {}).items()}
+    last = {name: float(np.mean(_tenth(values, -1))) for name, values in trace.items()}
+    scale, shift = _relative_to_prior(posterior)
+    evidence = posterior.evidence
+    return VariationalDiagnostics(
+        num_parameters=posterior.model.num_parameters,
+        num_steps=len(trace["elbo"]),
+        elbo=evidence.get("elbo"),
+        elbo_error=evidence.get("elbo_error"),
+        log_likelihood=last["log_likelihood"],
+        kl=last["kl"],
+        relative_scale=scale,
+        k_hat=evidence.get("k_hat"),
+        advice=tuple(_advice(trace["elbo"], scale, shift, evidence.get("k_hat"))),
+    )
+
+
+def _advice(elbo: np.ndarray, scale: float, shift: float, k_hat: float | None) -> list[str]:
+    found = []
+    before, after = _tenth(elbo, -2), _tenth(elbo, -1)
+    error = np.sqrt((np.var(before) + np.var(after)) / max(len(after), 1))
+    if len(after) > 1 and np.mean(after) - np.mean(before) > 4 * error:
+        found.append("the ELBO is still climbing, so train longer or with a larger learning rate")
+    if scale < POINT:
+        found.append("q has collapsed to a point and shows no epistemic uncertainty")
+    if scale > PRIOR and shift < 1 - PRIOR:
+        found.append("q sits on the prior, so the data have taught it nothing: look at the noise and the learning rate")
+    if k_hat is not None and k_hat > BAD_K:
+        found.append(
+            f"q is far from the posterior (Pareto k̂ {k_hat:.2f}, above {BAD_K}): judge its predictions on held-out "
+            "data, try a richer family, or NUTS where the model is small"
+        )
+    return found
+
+
+def _tenth(values: np.ndarray, place: int) -> np.ndarray:
+    """The last tenth of a trace (−1), or the one before it (−2)."""
+    size = max(len(values) // TENTHS, 1)
+    return values[len(values) + place * size :][:size]
+
+
+def _relative_to_prior(posterior: "Gaussian") -> tuple[float, float]:
+    """Median over arrays of the sd of q, and of the distance of its mean, both in sds of the prior."""
+    draws = jax.jit(posterior.model.sample_prior, static_argnums=1)(random.key(0), NUM_PRIOR_DRAWS)
+    variance = posterior.root.variance()
+    scales, shifts = [], []
+    for name, mean in posterior.mean.items():
+        prior = np.asarray(draws[name])
+        sd = max(float(prior.std()), np.finfo(np.float32).tiny)
+        scales.append(np.sqrt(np.mean(np.asarray(variance[name]))) / sd)
+        shifts.append(np.sqrt(np.mean((mean - prior.mean()) ** 2)) / sd)
+    return float(np.median(scales)), float(np.median(shifts))

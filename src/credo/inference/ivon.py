@@ -1,0 +1,165 @@
+"""IVON: variational inference by natural gradients, at little more than the cost of Adam.
+
+Shen et al., "Variational learning is effective for large deep networks" (2024). q = N(m, 1/(N(h + δ))): h estimates the
+curvature of the loss per data point from gradients alone, and δ is that of the prior. With theta = m + σ ε,
+
+    ĥ = ĝ ε/σ,    h ← β₂h + (1 − β₂)ĥ + ½(1 − β₂)²(h − ĥ)²/(h + δ),    m ← m − α (ḡ + ∇prior)/(h + δ)
+
+The prior enters in closed form where it is normal: its gradient at the mean, and its precision.
+"""
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from credo.inference.importance import evidence
+from credo.inference.method import Method, Needs, Plan, require_at_least
+from credo.inference.point import Schedule
+from credo.inference.structure import Diagonal, draw_noise, entropy
+from credo.inference.vi import VIInfo, as_gaussian
+from credo.models.program import Model
+from credo.typing import Array, Batch, Key, Theta
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from credo.inference.engine import Run
+    from credo.posterior import Gaussian
+
+
+# A Newton step from a curvature that is not known yet may be far too long: no weight moves by more than this times the
+# learning rate.
+LONGEST_MOVE = 1.0
+
+
+class IVONState(NamedTuple):
+    """The mean of q, the momentum of its gradient, the curvature h and the prior's part δ, per data point."""
+
+    step: Array
+    mean: Theta
+    momentum: Theta
+    curvature: Theta
+    precision: Theta
+    num_data: Array
+
+
+@dataclass(frozen=True)
+class IVON(Method):
+    """A diagonal Gaussian q by natural-gradient variational inference; the posterior is that of `BayesByBackprop`.
+
+    Arguments:
+        num_steps: gradient steps.
+        learning_rate: α, a number or an optax schedule. A Newton-like step: larger than Adam's.
+        batch_size: rows per step; None takes all of them.
+        initial_curvature: h at the start, per data point: q starts with scale 1/√(N(h + δ)).
+        momentum: β₁ of the gradient.
+        memory: β₂ of the curvature.
+        start: "network" for the network's own values, "prior" for a draw, or a method to run first.
+
+    >>> IVON(num_steps=100).num_steps
+    100
+    """
+
+    num_steps: int = 5000
+    learning_rate: Schedule = 0.1
+    batch_size: int | None = None
+    initial_curvature: float = 1.0
+    momentum: float = 0.9
+    memory: float = 0.9995
+    start: str | Method = "network"
+
+    def __post_init__(self) -> None:
+        require_at_least(1, num_steps=self.num_steps)
+        if self.batch_size is not None:
+            require_at_least(1, batch_size=self.batch_size)
+        if not self.initial_curvature > 0:
+            raise ValueError(f"initial_curvature must be positive, got {self.initial_curvature}")
+        for name in ("momentum", "memory"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ValueError(f"{name} must lie between 0 and 1, got {getattr(self, name)}")
+
+    def plan(self) -> Plan:
+        return Plan(num_kept=self.num_steps, batch_size=self.batch_size)
+
+    @property
+    def advice(self) -> str:
+        return "lower the learning rate, raise the initial_curvature, or standardise the data"
+
+    def describe(self, model: Model, data: "Any") -> Needs:
+        bound = model if model.rows is not None else model.bind(data)
+        num = bound.num_parameters
+        stored = f"a Gaussian of {2 * num:,} variational parameters ({num:,} means, {num:,} scales)"
+        return Needs(num, stored, 4 * 5 * num)
+
+    def figure(self, infos: VIInfo) -> str:
+        return f"ELBO {float(np.mean(infos.elbo[-100:])):.5g}"
+
+    def init(self, key: Key, model: Model, theta: Theta, data: Batch, held_out: Batch | None) -> IVONState:
+        mean = {name: theta[name] for name in model.template}
+        zeros = {name: jnp.zeros(leaf.shape) for name, leaf in mean.items()}
+        curvature = {name: jnp.full(leaf.shape, self.initial_curvature) for name, leaf in mean.items()}
+        state = IVONState(jnp.array(0), mean, zeros, curvature, zeros, jnp.array(data.total, jnp.float32))
+        # The prior is the same whatever the rows: a few will do.
+        few = Batch(data.x[:1], data.y[:1], data.total)
+        return state._replace(precision=self._gradients(model, state, mean, few)[1])
+
+    def step(self, key: Key, model: Model, state: IVONState, batch: Batch) -> tuple[IVONState, VIInfo]:
+        root = self.root(state)
+        noise = draw_noise(key, root)
+        theta = {name: state.mean[name] + root.scale[name] * noise[name] for name in state.mean}
+        gradient, precision, of_prior, (log_likelihood, log_prior) = self._gradients(model, state, theta, batch)
+        count = state.step + 1
+        rate = self.learning_rate(state.step) if callable(self.learning_rate) else self.learning_rate
+        debias = 1 - self.momentum**count
+
+        def update(name: str) -> tuple[Array, Array, Array]:
+            g, h, delta = gradient[name], state.curvature[name], precision[name]
+            seen = g * noise[name] / root.scale[name]
+            forget = 1 - self.memory
+            # The last term keeps h + δ positive whatever was seen: a step along a geodesic (Lin et al., 2020).
+            curvature = h + forget * (seen - h) + 0.5 * forget**2 * (h - seen) ** 2 / (h + delta)
+            momentum = self.momentum * state.momentum[name] + (1 - self.momentum) * g
+            towards = (momentum / debias + of_prior[name]) / (curvature + delta)
+            return state.mean[name] - rate * jnp.clip(towards, -LONGEST_MOVE, LONGEST_MOVE), momentum, curvature
+
+        updated = {name: update(name) for name in state.mean}
+        mean, momentum, curvature = ({name: parts[place] for name, parts in updated.items()} for place in range(3))
+        kl = -entropy(root, model.num_parameters) - log_prior
+        info = VIInfo(log_likelihood - kl, log_likelihood - kl, log_likelihood, kl)
+        return IVONState(count, mean, momentum, curvature, precision, state.num_data), info
+
+    def _gradients(
+        self, model: Model, state: IVONState, theta: Theta, batch: Batch
+    ) -> tuple[Theta, Theta, Theta, tuple[Array, Array]]:
+        """Per data point: the gradient of the loss at theta, the prior's precision, its gradient at the mean.
+
+        E_q[log p(theta)] depends on theta only through priors that are not normal; these count as part of the loss. Its
+        derivative by the variance of a normally distributed weight is −½ of the prior's precision.
+        """
+        variance = self.root(state).variance()
+
+        def log_joint(theta: Theta, mean: Theta, variance: Theta) -> tuple[Array, tuple[Array, Array]]:
+            log_prior, log_likelihood = model.log_parts(theta, batch, moments=(mean, variance))
+            return log_prior + log_likelihood, (log_likelihood, log_prior)
+
+        gradients, parts = jax.grad(log_joint, argnums=(0, 1, 2), has_aux=True)(theta, state.mean, variance)
+        of_theta, of_mean, of_variance = jax.tree.map(lambda leaf: -leaf / batch.total, gradients)
+        return of_theta, jax.tree.map(lambda leaf: 2 * leaf, of_variance), of_mean, parts
+
+    def root(self, state: IVONState) -> Diagonal:
+        """σ = 1/√(N(h + δ))."""
+        total = {name: state.curvature[name] + state.precision[name] for name in state.mean}
+        return Diagonal({name: jax.lax.rsqrt(state.num_data * own) for name, own in total.items()})
+
+    def healthy(self, state: IVONState) -> Array | bool:
+        return all(np.isfinite(leaf).all() for leaf in jax.tree.leaves((state.mean, state.curvature)))
+
+    def posterior(self, model: Model, run: "Run") -> "Gaussian":
+        state: IVONState = jax.tree.map(lambda leaf: leaf[0], run.states)
+        return as_gaussian(self, model, run, mean=state.mean, root=self.root(state))
+
+    def judged(self, posterior: "Gaussian", data: Batch) -> "Gaussian":  # type: ignore[override]
+        return replace(posterior, evidence=evidence(posterior, data))

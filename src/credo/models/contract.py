@@ -1,0 +1,84 @@
+"""The contract of a program, told before anything is compiled."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from credo._text import nearest
+from credo.models.sites import LOCAL_NOISE, SiteOfTrace, bijector, constraint_of, in_data_plate, is_latent, is_local
+from credo.typing import Theta
+
+
+def check_program(trace: Mapping[str, Any], num_rows: int) -> None:
+    """Refuse a program that inference could not use, and say how to mend it."""
+    _check_targets(trace, num_rows)
+    for name, site in trace.items():
+        if name == LOCAL_NOISE:
+            raise ValueError(f"the site {name!r} has a name that the library uses itself; rename it")
+        if site["type"] == "param":
+            _check_param(name, site)
+        if is_latent(site) or is_local(site):
+            _check_drawn(name, site)
+    if not any(is_latent(site) or is_local(site) for site in trace.values()):
+        raise ValueError("the program draws no latent variable: there is nothing to infer")
+
+
+def check_xi(shapes: Mapping[str, tuple[int, ...]], xi: Theta) -> None:
+    """Refuse values for params that a program does not have, or of another shape."""
+    for name, value in xi.items():
+        if name not in shapes:
+            known = f"it has {', '.join(shapes)}" if shapes else "it has none"
+            raise ValueError(f"xi: the program has no param {name!r}{nearest(name, shapes)}; {known}")
+        if value.shape != shapes[name]:
+            raise ValueError(
+                f"xi: {name!r} has shape {value.shape}, but its unconstrained shape is {shapes[name]}; "
+                "pass values like those of model.initial_xi()"
+            )
+
+
+def _check_targets(trace: Mapping[str, Any], num_rows: int) -> None:
+    if "y" not in trace:
+        names = [name for name, site in trace.items() if site["type"] == "sample"]
+        raise ValueError(
+            f"the program has no site 'y'{nearest('y', names)}; it draws {names or 'nothing'}. Observe the targets "
+            "with numpyro.sample('y', ..., obs=y)"
+        )
+    if not in_data_plate(trace["y"]):
+        raise ValueError(
+            "the site 'y' is not inside a plate 'data'; write `with numpyro.plate('data', x.shape[0]):` around it, "
+            "so that the likelihood can be told from the prior"
+        )
+    size, subsample = trace["data"]["args"]
+    if size != num_rows or subsample not in (None, size):
+        raise ValueError(
+            f"the plate 'data' has size {size} (subsample {subsample}) for {num_rows} rows; its size must be "
+            "x.shape[0]: minibatches and the N/n scaling are the library's business"
+        )
+
+
+def _check_param(name: str, site: SiteOfTrace) -> None:
+    if site["value"] is None:
+        raise ValueError(f"the param {name!r} has no initial value; write numpyro.param({name!r}, value)")
+    if in_data_plate(site) and site["kwargs"].get("event_dim") is not None:
+        raise ValueError(
+            f"the param {name!r} has one value per row of the plate 'data', which minibatches cannot learn; drop its "
+            "event_dim to share it between the rows, or compute it from x"
+        )
+    try:
+        bijector(site)
+    except NotImplementedError as error:
+        raise ValueError(
+            f"the param {name!r} has the constraint {constraint_of(site)}, and NumPyro has no bijector to it; gradient "
+            "ascent needs a constraint such as constraints.positive"
+        ) from error
+
+
+def _check_drawn(name: str, site: SiteOfTrace) -> None:
+    if site["fn"].support.is_discrete:
+        raise ValueError(
+            f"the latent site {name!r} is discrete; gradient-based inference needs it summed out of the program"
+        )
+    if is_local(site) and not site["fn"].has_rsample:
+        raise ValueError(
+            f"the latent site {name!r} inside the plate 'data' has a distribution whose draws have no gradient; use "
+            "one that is a smooth function of standard noise, such as dist.Normal, or sum it out of the program"
+        )

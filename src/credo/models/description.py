@@ -1,0 +1,101 @@
+"""A model in words: what is drawn, with which prior, and how many numbers that is."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpyro.distributions as dist
+
+from credo.models.sites import constraint_of, is_local, stripped
+
+
+@dataclass(frozen=True)
+class Site:
+    """One variable of a program: its name, its unconstrained shape and its prior in words."""
+
+    name: str
+    shape: tuple[int, ...]
+    prior: str
+
+    @property
+    def size(self) -> int:
+        return int(np.prod(self.shape))
+
+
+@dataclass(frozen=True)
+class Description:
+    """What a model draws and what it learns: printable, one row per site.
+
+    Arguments:
+        sites: the latents, which make up theta.
+        xi: the params.
+        local: what is drawn afresh for every row, with the shape of one row.
+    """
+
+    sites: tuple[Site, ...]
+    xi: tuple[Site, ...] = ()
+    local: tuple[Site, ...] = ()
+
+    @property
+    def num_parameters(self) -> int:
+        """How many numbers theta holds."""
+        return sum(site.size for site in self.sites)
+
+    @property
+    def num_xi(self) -> int:
+        """How many numbers xi holds."""
+        return sum(site.size for site in self.xi)
+
+    def __str__(self) -> str:
+        rows = [(site.name, str(site.shape), f"{site.size:,}", site.prior) for site in (*self.sites, *self.xi)]
+        rows += [(site.name, str(site.shape), "per row", site.prior) for site in self.local]
+        rows.append(("total", "", f"{self.num_parameters:,}", ""))
+        rows += [("total xi", "", f"{self.num_xi:,}", "")] if self.xi else []
+        header = ("site", "shape", "numbers", "prior")
+        widths = [max(len(row[column]) for row in [header, *rows]) for column in range(4)]
+        lines = [
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in [header, *rows]
+        ]
+        return "\n".join(line.rstrip() for line in lines)
+
+
+def describe(
+    trace: Mapping[str, Any],
+    latents: Mapping[str, tuple[int, ...]],
+    xi: Mapping[str, tuple[int, ...]],
+    frozen: Mapping[str, Any],
+) -> Description:
+    """A description from a trace of the program and the unconstrained shapes of theta and xi."""
+    return Description(
+        sites=tuple(Site(name, shape, in_words(trace[name]["fn"])) for name, shape in latents.items()),
+        xi=tuple(
+            Site(name, shape, f"{'fixed' if name in frozen else 'learned'} (param), {_constraint(trace[name])}")
+            for name, shape in xi.items()
+        ),
+        local=tuple(
+            Site(name, np.shape(site["value"])[1:], in_words(site["fn"]))
+            for name, site in trace.items()
+            if is_local(site)
+        ),
+    )
+
+
+def in_words(distribution: dist.Distribution) -> str:
+    """A distribution and its numbers, where they are few."""
+    distribution = stripped(distribution)
+    numbers = []
+    for name in type(distribution).arg_constraints:
+        value = vars(distribution).get(name)
+        if value is None:
+            continue
+        value = np.unique(np.asarray(value))
+        numbers.append(f"{name}={value[0]:.4g}" if value.size == 1 else f"{name}=[{value.size} values]")
+    return f"{type(distribution).__name__}({', '.join(numbers)})"
+
+
+def _constraint(param: Mapping[str, Any]) -> str:
+    """The name of a constraint as words: UnitInterval is "unit interval"."""
+    words = re.findall(r"[A-Z][a-z]*", type(constraint_of(param)).__name__)
+    return " ".join(words).lower()

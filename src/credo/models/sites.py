@@ -1,0 +1,208 @@
+"""What each site of a program is, where its value comes from, and what it adds to the log joint density.
+
+- a *latent*, drawn outside the plate `data`, is a part of theta;
+- a *local latent*, drawn inside it, has one value per row: it is no part of theta, and drawn afresh in every run;
+- a *param*, one of the xi, is learned or given: it has no prior, and so no Jacobian either.
+"""
+
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro.distributions as dist
+from numpyro import handlers
+from numpyro.distributions import biject_to, constraints
+from numpyro.primitives import Messenger
+
+from credo import random
+from credo.typing import Array, Key, Theta
+
+SiteOfTrace = Mapping[str, Any]
+# The leaf of theta that seeds the local latents of one draw: with it, a draw is a function of x again.
+LOCAL_NOISE = "local_noise"
+
+
+@dataclass(frozen=True)
+class Xi:
+    """Learned prior parameters as constants: name, shape and bytes, so that models which hold them can be hashed."""
+
+    items: tuple[tuple[str, tuple[int, ...], bytes], ...] = ()
+
+    @classmethod
+    def of(cls, xi: Theta) -> "Xi":
+        """From unconstrained arrays by name."""
+        arrays = {name: np.asarray(value, np.float32) for name, value in xi.items()}
+        return cls(tuple((name, array.shape, array.tobytes()) for name, array in sorted(arrays.items())))
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The unconstrained arrays by name."""
+        return {name: np.frombuffer(content, np.float32).reshape(shape) for name, shape, content in self.items}
+
+
+class Sites(Messenger):
+    """Gives the sites of a program their values, and sums the log-Jacobians of the latents.
+
+        latent: T(theta[name]), T the bijector to its support      param: T(xi[name]), T the one to its constraint
+
+    A latent that theta does not hold is drawn by the `seed` handler around; a param that neither theta nor xi holds
+    takes its initial value; a local latent is drawn with a key of its own, made from `local_key()`.
+
+    Arguments:
+        theta: unconstrained latents by name, and xi that go before those in `xi`.
+        xi: unconstrained params by name.
+        local_key: called if there is a local latent; None leaves it to the `seed` handler around.
+    """
+
+    def __init__(self, theta: Theta, xi: Theta, local_key: Callable[[], Key] | None = None) -> None:
+        super().__init__(None)
+        self.values = {**xi, **theta}
+        self.local_key = local_key
+        self.log_jacobian: Array = jnp.zeros(())
+        self.num_local = 0
+        self.types: dict[str, str] = {}
+
+    def process_message(self, msg: dict[str, Any]) -> None:
+        if msg["type"] not in ("sample", "param"):
+            return
+        if self.types.setdefault(msg["name"], msg["type"]) != msg["type"]:
+            raise ValueError(f"the name {msg['name']!r} stands for a `param` and a `sample` site; rename one of them")
+        if msg["type"] == "param":
+            self._set_param(msg)
+        elif is_local(msg):
+            self._seed_local(msg)
+        elif is_latent(msg) and msg["name"] in self.values:
+            self._set_latent(msg)
+
+    def _set_latent(self, msg: dict[str, Any]) -> None:
+        unconstrained = self.values[msg["name"]]
+        if _is_real(msg["fn"].support):
+            msg["value"] = unconstrained
+            return
+        transform = biject_to(msg["fn"].support)
+        msg["value"] = transform(unconstrained)
+        self.log_jacobian += jnp.sum(transform.log_abs_det_jacobian(unconstrained, msg["value"]))
+
+    def _set_param(self, msg: dict[str, Any]) -> None:
+        if msg["name"] in self.values:
+            msg["value"] = bijector(msg)(jnp.asarray(self.values[msg["name"]]))
+        else:
+            msg["value"] = _initial_value(msg)
+
+    def _seed_local(self, msg: dict[str, Any]) -> None:
+        # By their order: the noise of a draw does not depend on which other sites happen to be given.
+        if self.local_key is not None:
+            msg["kwargs"]["rng_key"] = jax.random.fold_in(self.local_key(), self.num_local)
+            self.num_local += 1
+
+
+def is_latent(site: SiteOfTrace) -> bool:
+    """Whether a site is drawn outside the plate `data` and not observed: a part of theta."""
+    return _is_drawn(site) and not in_data_plate(site)
+
+
+def is_local(site: SiteOfTrace) -> bool:
+    """Whether a site is drawn inside the plate `data` and not observed: one value per row."""
+    return _is_drawn(site) and in_data_plate(site)
+
+
+def in_data_plate(site: SiteOfTrace) -> bool:
+    return any(frame.name == "data" for frame in site["cond_indep_stack"])
+
+
+def _is_drawn(site: SiteOfTrace) -> bool:
+    return site["type"] == "sample" and not site["is_observed"] and site["name"] != "y"
+
+
+def _is_real(support: Any) -> bool:
+    while isinstance(support, constraints.independent):
+        support = support.base_constraint
+    return support is constraints.real
+
+
+def constraint_of(param: SiteOfTrace) -> Any:
+    return param["kwargs"].get("constraint", constraints.real)
+
+
+def bijector(param: SiteOfTrace) -> Any:
+    """From all real numbers to the constraint of a param."""
+    return biject_to(constraint_of(param))
+
+
+def _initial_value(param: SiteOfTrace) -> Array | None:
+    """What the program gives as initial value; a function of a key gets one that only the name decides."""
+    with handlers.seed(rng_seed=jax.random.fold_in(random.key(0), zlib.crc32(param["name"].encode()))):
+        value = param["fn"](*param["args"])
+    if value is None:  # asked for, not declared; the contract is checked when the program has run
+        return None
+    if not jax.tree_util.all_leaves([value]):
+        raise ValueError(
+            f"the param {param['name']!r} holds a tree of arrays ({type(value).__name__}); declare each array with a "
+            "numpyro.param of its own (flax_module, nnx_module and eqx_module declare whole trees)"
+        )
+    return jnp.asarray(value, jnp.float32)
+
+
+def unconstrained_latents(trace: Mapping[str, Any]) -> Theta:
+    """The latents of a trace in unconstrained form: theta."""
+    return {
+        name: jnp.asarray(biject_to(site["fn"].support).inv(site["value"]), jnp.float32)
+        for name, site in trace.items()
+        if is_latent(site)
+    }
+
+
+def unconstrained_params(trace: Mapping[str, Any]) -> Theta:
+    """The params of a trace in unconstrained form: xi."""
+    return {
+        name: jnp.asarray(bijector(site).inv(site["value"]), jnp.float32)
+        for name, site in trace.items()
+        if site["type"] == "param"
+    }
+
+
+def zeros_for_y(site: SiteOfTrace) -> Array | None:
+    """Values for targets that nobody looks at: drawing them costs time, and JAX's Poisson takes no key of ours."""
+    is_unseen = site["type"] == "sample" and site["name"] == "y" and not site["is_observed"]
+    return jnp.zeros(site["fn"].shape()) if is_unseen else None
+
+
+def log_density(site: SiteOfTrace, moments: tuple[Theta, Theta] | None = None) -> Array:
+    """log p(value | parents) of a site, summed; E_q[log p] for a normal latent whose moments under q are given.
+
+    E_q[log N(w; m, s²)] = log N(E_q[w]; m, s²) − Var_q[w] / 2s²
+    """
+    normal = normal_of(site) if moments is not None and site["name"] in moments[0] else None
+    if moments is None or normal is None:
+        log_prob = jnp.sum(site["fn"].log_prob(site["value"]))
+    else:
+        mean, variance = (moment[site["name"]] for moment in moments)
+        # The bare normal may be smaller than the site (expand): it broadcasts against the moments.
+        log_prob = jnp.sum(normal.log_prob(mean) - 0.5 * variance / normal.scale**2)
+    return log_prob if site["scale"] is None else site["scale"] * log_prob
+
+
+def normal_of(site: SiteOfTrace) -> dist.Normal | None:
+    """The normal that a latent is drawn from, stripped of its shape; None for everything else."""
+    bare = stripped(site["fn"]) if is_latent(site) else None
+    return bare if type(bare) is dist.Normal else None
+
+
+def stripped(distribution: dist.Distribution) -> dist.Distribution:
+    """A distribution without what only spreads it over an array."""
+    while isinstance(distribution, dist.Independent | dist.ExpandedDistribution):
+        distribution = distribution.base_dist
+    return distribution
+
+
+def local_key(seed: Any, x: Array) -> Key:
+    """The key of the local latents of one draw on the rows x.
+
+    The rows enter as a hash: predictions are made in blocks, and two blocks must not share their noise.
+    """
+    bits = jax.lax.bitcast_convert_type(jnp.ravel(x).astype(jnp.float32), jnp.uint32)
+    content = jnp.sum(random.mix(bits ^ random.mix(jax.lax.iota(jnp.uint32, bits.size))), dtype=jnp.uint32)
+    return jax.random.fold_in(jax.random.fold_in(random.key(0), jnp.asarray(seed).astype(jnp.uint32)), content)

@@ -1,0 +1,325 @@
+"""The ELBO is the ELBO: parts by hand, known posteriors, estimators that agree and differ in noise as they should."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+import optax
+import pytest
+from scipy import stats
+
+import credo
+from credo import random
+from credo.inference.families import BlockFamily, LowRankFamily
+from credo.inference.structure import dense
+from credo.inference.vi import Phi
+from credo.typing import Batch
+from tests.statistical.targets import NOISE, Target, linear_regression
+
+STEPS = 3000
+
+
+@pytest.fixture(scope="module")
+def target() -> Target:
+    return linear_regression()
+
+
+def exact(target: Target) -> tuple[np.ndarray, np.ndarray, float]:
+    """Precision and covariance of the posterior, and log p(D), in the order of the target's mean."""
+    design = np.column_stack([target.data.x, np.ones(target.data.size)])
+    precision = np.eye(4) + design.T @ design / NOISE**2
+    marginal = stats.multivariate_normal(np.zeros(30), design @ design.T + NOISE**2 * np.eye(30))
+    return precision, np.linalg.inv(precision), float(marginal.logpdf(target.data.y))
+
+
+def fitted(target: Target, **settings: object) -> tuple[credo.Gaussian, np.ndarray, np.ndarray]:
+    """The posterior, with mean and covariance in the order of the target's mean: weights, then bias."""
+    rate = optax.cosine_decay_schedule(0.03, STEPS)
+    method = credo.BayesByBackprop(num_steps=STEPS, learning_rate=rate, initial_scale=0.1, **settings)
+    posterior = credo.fit(target.model, target.data, method)
+    mean = np.concatenate([posterior.mean[name].ravel() for name in posterior.model.template])
+    covariance = dense(posterior.root, posterior.model.template)
+    order = np.argsort(
+        ["bias" in name for name, leaf in posterior.mean.items() for _ in range(leaf.size)], kind="stable"
+    )
+    return posterior, mean[order], covariance[np.ix_(order, order)]
+
+
+# -- the objective -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("batch_size", [3, 10, 30])
+def test_kl_is_the_closed_form_over_all_weights_for_any_batch(target: Target, batch_size: int) -> None:
+    """Summed over weights, not averaged over layers; and the same whatever the size of the batch."""
+    model = target.model.bind(target.data)
+    rng = np.random.default_rng(0)
+    mean = {name: jnp.asarray(rng.normal(size=leaf.shape), jnp.float32) for name, leaf in model.template.items()}
+    log_scale = {name: jnp.asarray(rng.normal(size=leaf.shape) - 1, jnp.float32) for name, leaf in mean.items()}
+    batch = target.data.batch()
+    part = Batch(batch.x[:batch_size], batch.y[:batch_size], batch.total)
+    for estimator in ("weights", "local", "flipout"):
+        method = credo.BayesByBackprop(estimator=estimator)
+        objective, (log_likelihood, kl) = method.objective(random.key(0), model, Phi(mean, log_scale, {}), part)
+        flat_mean, flat_scale = (
+            np.concatenate([np.ravel(leaf) for leaf in tree.values()]) for tree in (mean, log_scale)
+        )
+        by_hand = np.sum(0.5 * (np.exp(2 * flat_scale) + flat_mean**2 - 1) - flat_scale)
+        assert float(kl) == pytest.approx(by_hand, rel=1e-5)
+        assert float(objective) == pytest.approx((float(log_likelihood) - by_hand) / 30, rel=1e-5)
+
+
+def test_expected_log_likelihood_scales_with_the_data_not_the_batch(target: Target) -> None:
+    model = target.model.bind(target.data)
+    mean = {name: jnp.zeros(leaf.shape) for name, leaf in model.template.items()}
+    sharp = {name: jnp.full(leaf.shape, -20.0) for name, leaf in model.template.items()}
+    batch, method = target.data.batch(), credo.BayesByBackprop(estimator="weights")
+    expected = stats.norm.logpdf(target.data.y, 0, NOISE)
+    for rows in (slice(0, 5), slice(0, 30)):
+        part = Batch(batch.x[rows], batch.y[rows], batch.total)
+        found = method.elbo_parts(random.key(0), model, Phi(mean, sharp, {}), part)[0]
+        assert float(found) == pytest.approx(30 * expected[rows].mean(), rel=1e-4)
+
+
+def test_elbo_at_the_exact_posterior_is_the_evidence_with_no_gradient_left(target: Target) -> None:
+    posterior, mean, covariance = fitted(target, family="full", estimator="landing")
+    _, expected, evidence = exact(target)
+    np.testing.assert_allclose(mean, target.mean, rtol=0.01)
+    np.testing.assert_allclose(covariance, expected, atol=0.03 * np.abs(expected).max())
+    assert posterior.evidence["elbo"] == pytest.approx(evidence, abs=1e-3)
+    assert posterior.evidence["elbo_error"] < 1e-4
+    assert posterior.evidence["k_hat"] < 0.5
+    # Sticking the landing: at the exact posterior every draw gives the same ELBO, so its gradient has no noise.
+    method = credo.BayesByBackprop(family="full")
+    phi_root = {"all": _raw(posterior.root.roots["all"])}
+    phi = Phi({name: jnp.asarray(leaf) for name, leaf in posterior.mean.items()}, phi_root, {})
+    noise = {
+        estimator: _gradient_sd(credo.BayesByBackprop(family="full", estimator=estimator), posterior.model, phi, target)
+        for estimator in ("landing", "weights")
+    }
+    assert noise["landing"] < 1e-3 * noise["weights"]
+    assert method.gaussians.num_parameters(posterior.model.template) == 10
+
+
+def _raw(roots: np.ndarray) -> jnp.ndarray:
+    """The numbers behind a Cholesky root: the logarithm of its diagonal, and the rest relative to it."""
+    diagonal = np.diagonal(roots, axis1=1, axis2=2)[:, :, None]
+    return jnp.asarray(np.tril(roots / diagonal, -1) + np.log(diagonal) * np.eye(roots.shape[1]))
+
+
+def _gradient_sd(method: credo.BayesByBackprop, model: credo.Model, phi: Phi, target: Target, num: int = 200) -> float:
+    """Root of the summed variance of the gradient by the mean, over draws."""
+    batch = target.data.batch()
+    gradient = jax.grad(lambda mean, key: method.objective(key, model, phi._replace(mean=mean), batch)[0])
+    keys = jax.random.split(random.key(1), num)
+    found = jax.jit(jax.vmap(lambda key: gradient(phi.mean, key)))(keys)
+    return float(np.sqrt(sum(np.var(leaf, axis=0).sum() for leaf in found.values())))
+
+
+# -- known posteriors --------------------------------------------------------------------------------------
+
+
+def test_mean_field_finds_the_known_answer(target: Target) -> None:
+    """Variances 1/Λᵢᵢ, not Σᵢᵢ: q must fit inside the posterior."""
+    precision, covariance, evidence = exact(target)
+    posterior, mean, found = fitted(target, num_draws=16)
+    np.testing.assert_allclose(mean, target.mean, rtol=0.02)
+    np.testing.assert_allclose(np.diag(found), 1 / np.diag(precision), rtol=0.03)
+    assert np.max(np.abs(np.diag(found) / np.diag(covariance) - 1)) > 0.2
+    # Its ELBO is lower than the evidence by exactly KL(q ‖ posterior).
+    gap = 0.5 * (np.log(np.diag(precision)).sum() - np.linalg.slogdet(precision)[1])
+    error = 4 * posterior.evidence["elbo_error"] + 0.01
+    assert posterior.evidence["elbo"] == pytest.approx(evidence - gap, abs=error)
+
+
+@pytest.mark.parametrize(
+    "family", [LowRankFamily(4), BlockFamily(4), BlockFamily()], ids=["rank n", "one block", "layer"]
+)
+def test_rich_families_are_full(target: Target, family: object) -> None:
+    """Low rank with n columns, one block of n, and the only layer's block all reach the exact posterior."""
+    _, covariance, evidence = exact(target)
+    posterior, mean, found = fitted(target, family=family, estimator="landing")
+    np.testing.assert_allclose(mean, target.mean, rtol=0.01)
+    np.testing.assert_allclose(found, covariance, atol=0.03 * np.abs(covariance).max())
+    # The columns of a low-rank root and its diagonal can trade places, and settle slowly.
+    assert posterior.evidence["elbo"] == pytest.approx(evidence, abs=5e-3)
+
+
+def test_minibatches_find_the_same(target: Target) -> None:
+    precision, _, _ = exact(target)
+    _, mean, found = fitted(target, batch_size=6, num_draws=8)
+    np.testing.assert_allclose(mean, target.mean, atol=0.05)
+    np.testing.assert_allclose(np.diag(found), 1 / np.diag(precision), rtol=0.15)
+
+
+def test_a_kl_weight_is_a_tempered_posterior(target: Target) -> None:
+    """With weight w the optimum is the posterior of likelihood^(1/w): colder, and not called Bayes."""
+    design = np.column_stack([target.data.x, np.ones(30)])
+    precision = np.eye(4) + design.T @ design / NOISE**2 / 0.2
+    _, _, found = fitted(target, family="full", kl_weight=0.2, num_draws=16, anneal_steps=100)
+    np.testing.assert_allclose(found, np.linalg.inv(precision), atol=0.1 * np.abs(np.linalg.inv(precision)).max())
+
+
+def test_ivon_finds_the_mean_field_answer(target: Target) -> None:
+    precision, _, _ = exact(target)
+    method = credo.IVON(num_steps=6000, learning_rate=optax.cosine_decay_schedule(0.1, 6000), memory=0.998)
+    posterior = credo.fit(target.model, target.data, method)
+    mean = target.draws(_as_draws(posterior))[0]
+    np.testing.assert_allclose(mean.mean(0), target.mean, atol=0.05)
+    variances = np.concatenate([np.ravel(leaf) for leaf in posterior.root.variance().values()])
+    np.testing.assert_allclose(np.sort(variances), np.sort(1 / np.diag(precision)), rtol=0.1)
+
+
+def _as_draws(posterior: credo.Gaussian) -> credo.Draws:
+    theta = {name: leaf[None] for name, leaf in posterior.sample(random.key(0), 4000).items()}
+    return credo.Draws(posterior.model, theta, posterior.provenance)
+
+
+# -- estimators --------------------------------------------------------------------------------------------
+
+
+def test_noise_of_the_estimators_ranks_as_it_should() -> None:
+    """Local < flipout < shared weights, for a network and a batch of 32; all with the same expected gradient."""
+    rng = np.random.default_rng(0)
+    data = credo.Data(rng.normal(size=(32, 8)), rng.normal(size=32))
+    model = credo.models.regression(credo.networks.MLP([20], out=1, inputs=8), noise=0.5).bind(data)
+    mean = model.initial_theta(random.key(0))
+    log_scale = {name: jnp.full(leaf.shape, math.log(0.1)) for name, leaf in mean.items()}
+    target = Target(model, data, np.zeros(1), np.ones(1))
+    sds, means = {}, {}
+    for estimator in ("local", "flipout", "weights"):
+        method = credo.BayesByBackprop(estimator=estimator)
+        sds[estimator] = _gradient_sd(method, model, Phi(mean, log_scale, {}), target, 2000)
+        means[estimator] = _mean_gradient(method, model, Phi(mean, log_scale, {}), data.batch())
+    assert sds["local"] < sds["flipout"] < sds["weights"]
+    for estimator in ("local", "flipout"):
+        error = np.hypot(sds[estimator], sds["weights"]) / np.sqrt(2000)
+        assert np.linalg.norm(means[estimator] - means["weights"]) < 4 * error
+
+
+def _mean_gradient(method: credo.BayesByBackprop, model: credo.Model, phi: Phi, batch: Batch) -> np.ndarray:
+    gradient = jax.grad(lambda mean, key: method.objective(key, model, phi._replace(mean=mean), batch)[0])
+    found = jax.jit(jax.vmap(lambda key: gradient(phi.mean, key)))(jax.random.split(random.key(2), 2000))
+    return np.concatenate([np.ravel(leaf.mean(0)) for leaf in found.values()])
+
+
+def test_the_estimator_is_chosen_by_what_fits() -> None:
+    data = credo.datasets.gap(20)
+    net = credo.models.regression(credo.networks.MLP([3], out=1)).bind(data)
+    assert credo.BayesByBackprop().chosen_estimator(net) == "local"
+    assert credo.BayesByBackprop(family="full").chosen_estimator(net) == "weights"
+
+    def program(x, y=None):
+        slope = numpyro.sample("slope", dist.Normal(0, 1))
+        with numpyro.plate("data", x.shape[0]):
+            numpyro.sample("y", dist.Normal(slope * x[:, 0], 0.1), obs=y)
+
+    assert credo.BayesByBackprop().chosen_estimator(credo.Model(program).bind(data)) == "weights"
+
+
+# -- learning the prior ------------------------------------------------------------------------------------
+
+
+def learned_scale(x, y=None):
+    scale = numpyro.param("scale", 1.0, constraint=dist.constraints.positive)
+    w = numpyro.sample("w", dist.Normal(0.0, scale).expand([x.shape[1]]).to_event(1))
+    with numpyro.plate("data", x.shape[0]):
+        numpyro.sample("y", dist.Normal(x @ w, NOISE), obs=y)
+
+
+@pytest.fixture(scope="module")
+def many_weights() -> credo.Data:
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(60, 20))
+    return credo.Data(x, x @ (0.3 * rng.normal(size=20)) + NOISE * rng.normal(size=60))
+
+
+def best_scale(data: credo.Data) -> float:
+    """The prior scale of the largest closed-form evidence."""
+    scales = np.exp(np.linspace(-3, 1, 400))
+    evidence = [
+        stats.multivariate_normal(np.zeros(60), s**2 * data.x @ data.x.T + NOISE**2 * np.eye(60)).logpdf(data.y)
+        for s in scales
+    ]
+    return float(scales[np.argmax(evidence)])
+
+
+def test_empirical_bayes_finds_the_scale_of_largest_evidence(many_weights: credo.Data) -> None:
+    method = credo.BayesByBackprop(
+        num_steps=STEPS,
+        family="full",
+        estimator="landing",
+        initial_scale=0.1,
+        learning_rate=optax.cosine_decay_schedule(0.02, STEPS),
+        xi_learning_rate=optax.cosine_decay_schedule(0.05, STEPS),
+    )
+    posterior = credo.fit(credo.Model(learned_scale), many_weights, method)
+    assert np.exp(posterior.model.frozen_xi["scale"]) == pytest.approx(best_scale(many_weights), rel=0.05)
+
+
+def test_other_methods_take_the_learned_values_and_say_so(many_weights: credo.Data, tmp_path) -> None:
+    model = credo.Model(learned_scale)
+    with pytest.warns(UserWarning, match="does not learn the model's parameters scale"):
+        posterior = credo.fit(model, many_weights, credo.MAP(num_steps=10))
+    assert np.exp(posterior.model.frozen_xi["scale"]) == pytest.approx(best_scale(many_weights), rel=0.3)
+    posterior.save(tmp_path / "run")
+    again = credo.load(tmp_path / "run", model=model)
+    assert again.model.frozen_xi["scale"] == posterior.model.frozen_xi["scale"]
+
+
+# -- use ---------------------------------------------------------------------------------------------------
+
+
+def test_early_stopping_on_the_smoothed_elbo(target: Target) -> None:
+    method = credo.BayesByBackprop(num_steps=50_000, learning_rate=0.05, initial_scale=0.1, patience=3)
+    posterior = credo.fit(target.model, target.data, method)
+    assert 300 <= posterior.trace["elbo"].shape[1] < 20_000
+    assert posterior.trace["elbo"].shape[1] % 100 == 0
+
+
+def test_diagnostics_say_what_is_wrong(target: Target) -> None:
+    short = credo.fit(target.model, target.data, credo.BayesByBackprop(num_steps=500, learning_rate=1e-3))
+    assert "still climbing" in short.diagnostics.verdict
+    assert "KL" in str(short.diagnostics)
+    point = credo.BayesByBackprop(num_steps=5, learning_rate=1e-6, initial_scale=1e-6)
+    assert "collapsed to a point" in credo.fit(target.model, target.data, point).diagnostics.verdict
+    silent = credo.Data(np.zeros((30, 3)), np.zeros(30))
+    vague = credo.models.regression(credo.networks.MLP([], out=1), noise=1000.0)
+    prior = credo.BayesByBackprop(num_steps=2000, learning_rate=0.02, initial_scale=0.5, start="prior")
+    assert "sits on the prior" in credo.fit(vague, silent, prior).diagnostics.verdict
+
+
+def test_pareto_k_tells_a_bad_fit(target: Target) -> None:
+    """Mean field on a strongly correlated posterior: the bound looks fine, k̂ does not."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(40, 1)) + 0.01 * rng.normal(size=(40, 30))
+    data = credo.Data(x, x.sum(1) * 0.1 + 0.1 * rng.normal(size=40))
+    model = credo.models.regression(credo.networks.MLP([], out=1), noise=0.1)
+    posterior = credo.fit(model, data, credo.BayesByBackprop(num_steps=3000, learning_rate=0.02))
+    assert posterior.evidence["k_hat"] > 0.7
+    assert "far from the posterior" in posterior.diagnostics.verdict
+
+
+def test_bad_input() -> None:
+    with pytest.raises(ValueError, match="did you mean 'local'"):
+        credo.BayesByBackprop(estimator="locale")
+    with pytest.raises(ValueError, match="family='diagonal'"):
+        credo.BayesByBackprop(family="full", estimator="flipout")
+    with pytest.raises(ValueError, match="initial_scale"):
+        credo.BayesByBackprop(initial_scale=0.0)
+    with pytest.raises(ValueError, match="kl_weight"):
+        credo.BayesByBackprop(kl_weight=-1.0)
+    with pytest.raises(ValueError, match="initial_curvature"):
+        credo.IVON(initial_curvature=0)
+    with pytest.raises(ValueError, match="memory"):
+        credo.IVON(memory=1.0)
+    wide = credo.models.classification(credo.networks.MLP([1000], out=1000))
+    data = (np.zeros((4, 100)), np.arange(4))
+    with pytest.raises(ValueError, match=r"TB.*take family='low_rank' or family='diagonal'"):
+        credo.fit(wide, data, credo.BayesByBackprop(family="full"))
+
+
+def test_the_alias() -> None:
+    assert credo.VI is credo.BayesByBackprop
