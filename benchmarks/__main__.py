@@ -3,7 +3,7 @@
 import sys
 from importlib import import_module
 
-BENCHMARKS = ("mcmc", "vi", "evaluation")
+BENCHMARKS = ("mcmc", "vi", "vi_quality", "evaluation")
 
 
 def main() -> None:

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 NUM_DATA, BATCH_SIZE = 6_000, 128
-NUM_STEPS, NUM_ROUNDS, MAX_SECONDS = 20, 5, 3.0
+NUM_STEPS, NUM_ROUNDS, MAX_SECONDS = 20, 5, 2.0
 CONV, DENSE = "conv", "dense"
 # (kind, inputs, outputs); convolutions are of 5 × 5 without padding, and followed by max-pooling 2.
 NETWORKS = {
@@ -39,7 +39,7 @@ def seconds_per_step(step: Step, name: str) -> float:
     """The best round of either number of threads, after one that warms up; the two take turns."""
     x = torch.rand(NUM_DATA, *((1, 28, 28) if name == "cnn" else (784,)))
     y = torch.randint(0, 10, (NUM_DATA,))
-    spent = {num_threads: 0.0 for num_threads in (1, torch.get_num_threads())}
+    spent = dict.fromkeys((1, torch.get_num_threads()), 0.0)
     best = float("inf")
     for number in range(NUM_ROUNDS + 1):
         for num_threads in spent:

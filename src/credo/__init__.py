@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from credo.evaluation.recalibration import recalibrate
     from credo.evaluation.report import report
     from credo.inference.engine import NonFiniteError
+    from credo.inference.ensemble import DeepEnsemble
     from credo.inference.fit import fit
     from credo.inference.hmc import HMC
     from credo.inference.ivon import IVON
@@ -27,9 +28,10 @@ if TYPE_CHECKING:
     from credo.inference.point import MAP, MLE
     from credo.inference.vi import BayesByBackprop
     from credo.inference.vi import BayesByBackprop as VI
+    from credo.mixture import Mixture
     from credo.models import priors
     from credo.models.program import Model
-    from credo.posterior import Draws, Gaussian, Posterior
+    from credo.posterior import Draws, Flow, Gaussian, Posterior
     from credo.predictive import Predictive
     from credo.storage import load
     from credo.tabulated import from_normal, from_probs
@@ -37,14 +39,17 @@ if TYPE_CHECKING:
 _HOME = {
     "BayesByBackprop": "credo.inference.vi",
     "IVON": "credo.inference.ivon",
+    "Flow": "credo.posterior",
     "Gaussian": "credo.posterior",
     "Data": "credo.data",
+    "DeepEnsemble": "credo.inference.ensemble",
     "Draws": "credo.posterior",
     "HMC": "credo.inference.hmc",
     "MAP": "credo.inference.point",
     "MLE": "credo.inference.point",
     "Metropolis": "credo.inference.metropolis",
     "MetropolisHastings": "credo.inference.metropolis",
+    "Mixture": "credo.mixture",
     "Model": "credo.models.program",
     "NUTS": "credo.inference.nuts",
     "NonFiniteError": "credo.inference.engine",
@@ -96,10 +101,13 @@ __all__ = [
     "VI",
     "BayesByBackprop",
     "Data",
+    "DeepEnsemble",
     "Draws",
+    "Flow",
     "Gaussian",
     "Metropolis",
     "MetropolisHastings",
+    "Mixture",
     "Model",
     "NonFiniteError",
     "Posterior",

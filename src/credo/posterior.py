@@ -1,16 +1,18 @@
-"""Posteriors: what a method leaves behind: weighted draws of theta in chains, or a Gaussian over theta."""
+"""Posteriors: what a method leaves behind: weighted draws of theta in chains, a Gaussian over theta, or a flow."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Self, cast
 
 import jax
 import numpy as np
 
 from credo import random
 from credo.data import Scaling, as_inputs
-from credo.inference.structure import Root, draw_noise
+from credo.inference.flow import Warp
+from credo.inference.structure import Root, draw_noise, root_arrays, root_config, root_from_arrays
 from credo.models.program import Model
 from credo.predictive import Predictive, predictive
 from credo.typing import Key, Theta
@@ -24,8 +26,10 @@ if TYPE_CHECKING:
     from credo.inference.method import Method
 
 
-# Draws that a Gaussian is predicted with: the Monte Carlo error of a mean is a tenth of its epistemic sd.
+# Draws that a fitted q is predicted with: the Monte Carlo error of a mean is a tenth of its epistemic sd.
 NUM_PREDICTIVE_DRAWS = 100
+# Draws that the moments of a flow are taken from: an error of 2.5% of the sd in the mean, 1.8% in the sd.
+NUM_MOMENT_DRAWS = 1600
 
 
 class Posterior(Protocol):
@@ -198,50 +202,21 @@ class Draws:
         save(self, folder)
 
 
-@dataclass(frozen=True, eq=False)
-class Gaussian:
-    """N(mean, √Σ √Σᵀ) over the unconstrained theta.
-
-    Arguments:
-        model: bound to the shape of the data; learned prior parameters are its constants.
-        mean: theta at the centre.
-        root: √Σ, of `credo.inference.structure`.
-        trace: figures of the optimiser per step, each (1, steps).
-        evidence: what the method found out about its own fit: the ELBO with its standard error, Pareto k̂.
-        scaling, probes: as in `Draws`.
-    """
+class _Fitted:
+    """What is the same for every q that draws of theta can be had from at will."""
 
     model: Model
-    mean: dict[str, np.ndarray]
-    root: Root
     provenance: Provenance
-    trace: dict[str, np.ndarray] | None = None
-    evidence: dict[str, float] = field(default_factory=dict)
-    scaling: Scaling = field(default_factory=Scaling)
-    probes: np.ndarray | None = None
+    scaling: Scaling
 
-    def placed(self, *, scaling: Scaling, probes: np.ndarray, num_data: int) -> "Gaussian":
+    def placed(self, *, scaling: Scaling, probes: np.ndarray, num_data: int) -> Self:
         """This posterior with what it must know of the data it came from."""
         provenance = replace(self.provenance, num_data=num_data)
-        return replace(self, scaling=scaling, probes=probes, provenance=provenance)
-
-    @property
-    def num_bytes(self) -> int:
-        """What mean and root take to keep, in memory."""
-        return sum(leaf.nbytes for leaf in jax.tree.leaves((self.mean, self.root)))
-
-    def __repr__(self) -> str:
-        how = self.provenance.method.get("name", "?")
-        return (
-            f"Gaussian({self.model.num_parameters:,} numbers, {type(self.root).__name__} root, "
-            f"by {how} in {self.provenance.seconds:.1f} s)"
-        )
+        return replace(self, scaling=scaling, probes=probes, provenance=provenance)  # type: ignore[type-var]
 
     def sample(self, key: Key, num: int) -> Theta:
-        """`num` draws of theta = mean + √Σ ε: every leaf gains a leading axis."""
-        if num < 1:
-            raise ValueError(f"num must be at least 1, got {num}")
-        return jax.tree.map(np.asarray, _gaussian_draws(self.mean, self.root, jax.random.split(key, num)))
+        """`num` draws of theta: every leaf gains a leading axis."""
+        raise TypeError(f"{type(self).__name__} has no sample")
 
     def predict(self, x: Any, *, num_draws: int | None = None) -> Predictive:
         """The marginal p(y | x, D), averaged over draws of theta: the same ones at every call.
@@ -264,13 +239,134 @@ class Gaussian:
         """The ELBO and its parts, how far q is from the posterior, and a verdict."""
         from credo.evaluation.variational import diagnose_variational
 
-        return diagnose_variational(self)
+        return diagnose_variational(cast(Any, self))
 
     def save(self, folder: str | Path) -> None:
         """Write the posterior into a folder: arrays as safetensors, the rest as JSON. See `credo.load`."""
         from credo.storage import save
 
-        save(self, folder)
+        save(cast(Any, self), folder)
+
+
+@dataclass(frozen=True, eq=False)
+class Gaussian(_Fitted):
+    """N(mean, √Σ √Σᵀ) over the unconstrained theta.
+
+    Arguments:
+        model: bound to the shape of the data; learned prior parameters are its constants.
+        mean: theta at the centre.
+        root: √Σ, of `credo.inference.structure`.
+        trace: figures of the optimiser per step, each (1, steps).
+        evidence: what the method found out about its own fit: the ELBO with its standard error, Pareto k̂.
+        scaling, probes: as in `Draws`.
+    """
+
+    model: Model
+    mean: dict[str, np.ndarray]
+    root: Root
+    provenance: Provenance
+    trace: dict[str, np.ndarray] | None = None
+    evidence: dict[str, float] = field(default_factory=dict)
+    scaling: Scaling = field(default_factory=Scaling)
+    probes: np.ndarray | None = None
+
+    @property
+    def num_bytes(self) -> int:
+        """What mean and root take to keep, in memory."""
+        return sum(leaf.nbytes for leaf in jax.tree.leaves((self.mean, self.root)))
+
+    def __repr__(self) -> str:
+        how = self.provenance.method.get("name", "?")
+        return (
+            f"Gaussian({self.model.num_parameters:,} numbers, {type(self.root).__name__} root, "
+            f"by {how} in {self.provenance.seconds:.1f} s)"
+        )
+
+    def sample(self, key: Key, num: int) -> Theta:
+        """`num` draws of theta = mean + √Σ ε: every leaf gains a leading axis."""
+        if num < 1:
+            raise ValueError(f"num must be at least 1, got {num}")
+        return jax.tree.map(np.asarray, _gaussian_draws(self.mean, self.root, jax.random.split(key, num)))
+
+    def moments(self) -> tuple[Theta, Theta]:
+        """Mean and variance of each entry of theta."""
+        return self.mean, self.root.variance()
+
+
+@dataclass(frozen=True, eq=False)
+class Flow(_Fitted):
+    """A normalising flow over the unconstrained theta: theta = location + √Σ f(ε), ε ~ N(0, I).
+
+    Arguments:
+        location: theta where √Σ f(ε) is zero. Not the mean, which has no closed form: see `moments`.
+        warp: √Σ f, of `credo.inference.flow`.
+        model, provenance, trace, evidence, scaling, probes: as in `Gaussian`.
+    """
+
+    model: Model
+    location: dict[str, np.ndarray]
+    warp: Warp
+    provenance: Provenance
+    trace: dict[str, np.ndarray] | None = None
+    evidence: dict[str, float] = field(default_factory=dict)
+    scaling: Scaling = field(default_factory=Scaling)
+    probes: np.ndarray | None = None
+
+    @property
+    def num_bytes(self) -> int:
+        """What location and warp take to keep, in memory."""
+        return sum(leaf.nbytes for leaf in jax.tree.leaves((self.location, self.warp)))
+
+    def __repr__(self) -> str:
+        how = self.provenance.method.get("name", "?")
+        return (
+            f"Flow({self.model.num_parameters:,} numbers, {self.warp.num_layers} layers, "
+            f"by {how} in {self.provenance.seconds:.1f} s)"
+        )
+
+    def sample(self, key: Key, num: int) -> Theta:
+        """`num` draws of theta = location + √Σ f(ε): every leaf gains a leading axis."""
+        return self.sample_and_log_q(key, num)[0]
+
+    def sample_and_log_q(self, key: Key, num: int) -> tuple[Theta, np.ndarray]:
+        """`num` draws of theta, and log q of each, (num,)."""
+        if num < 1:
+            raise ValueError(f"num must be at least 1, got {num}")
+        return jax.tree.map(np.asarray, _flow_draws(self.location, self.warp, jax.random.split(key, num)))
+
+    def moments(self) -> tuple[Theta, Theta]:
+        """Mean and variance of each entry of theta, from draws: the same ones at every call."""
+        draws = self.sample(random.key(self.provenance.seed), NUM_MOMENT_DRAWS)
+        return {name: leaf.mean(0) for name, leaf in draws.items()}, {name: leaf.var(0) for name, leaf in draws.items()}
+
+    def to_parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """What JSON must know, and the arrays by part and name; the fields all posteriors have are not among them."""
+        parts = {"location": self.location, "root": root_arrays(self.warp.root), "layers": self.warp.layers}
+        arrays = {f"{part}/{name}": np.asarray(leaf) for part, tree in parts.items() for name, leaf in tree.items()}
+        return {"root": root_config(self.warp.root), "evidence": self.evidence}, arrays
+
+    @classmethod
+    def from_parts(
+        cls, model: Model, config: Mapping[str, Any], arrays: Mapping[str, np.ndarray], **common: Any
+    ) -> "Flow":
+        """The inverse of `to_parts`; `common` are provenance, trace, scaling and probes."""
+        parts: dict[str, dict[str, np.ndarray]] = {"location": {}, "root": {}, "layers": {}}
+        for path, leaf in arrays.items():
+            part, _, name = path.partition("/")
+            if part in parts:
+                parts[part][name] = leaf
+        root = root_from_arrays(config["root"], parts["root"])
+        warp = Warp(root, parts["layers"])  # type: ignore[arg-type]
+        return cls(model, parts["location"], warp, evidence=dict(config["evidence"]), **common)
+
+
+@jax.jit
+def _flow_draws(location: Theta, warp: Warp, keys: Key) -> tuple[Theta, jax.Array]:
+    def draw(key: Key) -> tuple[Theta, jax.Array]:
+        offset, log_q = warp.draw(key)
+        return {name: location[name] + offset[name] for name in location}, log_q
+
+    return jax.lax.map(draw, keys)
 
 
 @jax.jit

@@ -8,9 +8,11 @@ checksum and that of the arrays: a file that was cut short or altered is refused
 import hashlib
 import json
 import tempfile
+from collections.abc import Callable
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from safetensors import SafetensorError
@@ -20,25 +22,29 @@ from credo import models, networks
 from credo._version import __version__
 from credo.data import Scaling
 from credo.inference.structure import root_arrays, root_config, root_from_arrays
+from credo.mixture import Mixture, PointEnsemble
 from credo.models.program import Model, Rows
-from credo.posterior import Draws, Gaussian, Provenance
+from credo.posterior import Draws, Flow, Gaussian, Provenance
+
+Saved = Draws | Gaussian | Flow | Mixture
 
 FORMAT = "credo-posterior"
 FORMAT_VERSION = 1
 MANIFEST, ARRAYS = "manifest.json", "arrays.safetensors"
 
 
-def save(posterior: Draws | Gaussian, folder: str | Path) -> None:
+def save(posterior: Saved, folder: str | Path) -> None:
     """Write a posterior into `folder`, in place of a posterior that was there; anything else is left alone."""
     target = Path(folder)
     if target.exists() and not _is_ours(target) and (not target.is_dir() or any(target.iterdir())):
         raise ValueError(f"{target} exists and is not a saved posterior; choose a new or empty folder")
+    config, arrays = _pack(posterior)
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent) as scratch:
         fresh, old = Path(scratch) / "new", Path(scratch) / "old"
         fresh.mkdir()
-        save_file(_arrays(posterior), fresh / ARRAYS)
-        manifest = _manifest(posterior, checksum=_checksum(fresh / ARRAYS))
+        save_file(_arrays(posterior, arrays), fresh / ARRAYS)
+        manifest = _manifest(posterior, config, checksum=_checksum(fresh / ARRAYS))
         (fresh / MANIFEST).write_text(json.dumps(manifest, indent=2, sort_keys=True) + "\n", encoding="utf-8")
         if not target.exists():
             fresh.rename(target)
@@ -54,7 +60,7 @@ def save(posterior: Draws | Gaussian, folder: str | Path) -> None:
                 other.rename(target / other.name)
 
 
-def load(folder: str | Path, *, network: Any = None, model: Model | None = None) -> Draws | Gaussian:
+def load(folder: str | Path, *, network: Any = None, model: Model | None = None) -> Saved:
     """Read a posterior that `posterior.save(folder)` wrote.
 
     Arguments:
@@ -63,65 +69,158 @@ def load(folder: str | Path, *, network: Any = None, model: Model | None = None)
     """
     source = Path(folder)
     manifest = _read_manifest(source)
-    arrays = _read_arrays(source, manifest)
+    stored = Stored(source, manifest, _read_arrays(source, manifest))
     rows: dict[str, Any] = {
         key: tuple(value) if isinstance(value, list) else value for key, value in manifest["rows"].items()
     }
     bound = replace(_rebuild(source, manifest["model"], network, model), rows=Rows(**rows))
-    xi = _part(arrays, "xi")
-    bound = bound.freeze(xi) if xi else bound
-    common: dict[str, Any] = {
-        "provenance": Provenance(**manifest["provenance"]),
-        "trace": _part(arrays, "trace"),
-        "scaling": Scaling.from_dict(_part(arrays, "scaling")),
-        "probes": arrays.get("probes"),
-    }
-    if manifest["kind"] == "gaussian":
-        mean = _part(arrays, "mean")
-        _check_shapes(source, bound, {name: leaf.shape for name, leaf in mean.items()})
-        root = root_from_arrays(manifest["root"], _part(arrays, "root"))
-        return Gaussian(bound, mean, root, evidence=manifest["evidence"], **common)
-    theta = _part(arrays, "theta")
-    _check_shapes(source, bound, {name: leaf.shape[2:] for name, leaf in theta.items()})
-    return Draws(bound, theta, weights=arrays.get("weights"), infos=_part(arrays, "infos"), **common)
+    scaling = Scaling.from_dict(stored.group("scaling"))
+    return _unpack(stored, bound, scaling=scaling, probes=stored.arrays.get("probes"))
 
 
-def _manifest(posterior: Draws | Gaussian, checksum: str) -> dict[str, Any]:
+def _manifest(posterior: Saved, config: dict[str, Any], checksum: str) -> dict[str, Any]:
     manifest = {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
         "credo_version": __version__,
-        "kind": "draws",
         "model": posterior.model.config,
         "rows": asdict(posterior.model.rows),  # type: ignore[arg-type]
-        "provenance": asdict(posterior.provenance),
         "arrays_sha256": checksum,
-    }
-    if isinstance(posterior, Gaussian):
-        manifest |= {"kind": "gaussian", "root": root_config(posterior.root), "evidence": posterior.evidence}
+    } | config
     return manifest | {"manifest_sha256": _digest(manifest)}
 
 
-def _arrays(posterior: Draws | Gaussian) -> dict[str, np.ndarray]:
-    groups: dict[str, dict[str, np.ndarray]] = {
-        "trace": posterior.trace or {},
-        "scaling": posterior.scaling.to_dict(),
-        "xi": posterior.model.frozen_xi,
-    }
-    bare = {"probes": posterior.probes}
-    if isinstance(posterior, Gaussian):
-        groups |= {"mean": posterior.mean, "root": root_arrays(posterior.root)}
-    else:
-        groups |= {"theta": posterior.theta, "infos": posterior.infos or {}}
-        bare |= {"weights": posterior.weights}
-    arrays = {f"{group}/{name}": value for group, values in groups.items() for name, value in values.items()}
-    arrays |= {name: value for name, value in bare.items() if value is not None}
+# -- kinds of posteriors: each has a function that packs it, and one that unpacks it ---------------------------
+
+
+class Stored(NamedTuple):
+    """A posterior as it is stored: its part of the manifest, and its arrays by the names `group/name` or `name`."""
+
+    source: Path
+    config: dict[str, Any]
+    arrays: dict[str, np.ndarray]
+
+    def group(self, group: str) -> dict[str, np.ndarray]:
+        """The arrays of a group, by name."""
+        start = f"{group}/"
+        return {name.removeprefix(start): value for name, value in self.arrays.items() if name.startswith(start)}
+
+
+class Kind(NamedTuple):
+    """A kind of posterior.
+
+    `pack(posterior)` gives its part of the manifest, and its arrays; `unpack(stored, **common)` makes it again.
+    """
+
+    type: type
+    pack: Callable[[Any], tuple[dict[str, Any], dict[str, np.ndarray]]]
+    unpack: Callable[..., Any]
+
+
+def _pack(posterior: Saved) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """A posterior, or a member of one, without what it knows of the data."""
+    name, kind = next((name, kind) for name, kind in KINDS.items() if type(posterior) is kind.type)
+    config, arrays = kind.pack(posterior)
+    return config | {"kind": name, "provenance": asdict(posterior.provenance)}, arrays
+
+
+def _unpack(stored: Stored, model: Model, *, scaling: Scaling, probes: np.ndarray | None) -> Saved:
+    if stored.config["kind"] not in KINDS:
+        raise ValueError(
+            f"{stored.source} holds a posterior of the kind {stored.config['kind']!r}, which credo {__version__} does "
+            "not know; install a newer credo"
+        )
+    xi = stored.group("xi")
+    return KINDS[stored.config["kind"]].unpack(
+        stored,
+        model=model.freeze(xi) if xi else model,
+        provenance=Provenance(**stored.config["provenance"]),
+        trace=stored.group("trace"),
+        scaling=scaling,
+        probes=probes,
+    )
+
+
+def _named(**groups: dict[str, np.ndarray] | None) -> dict[str, np.ndarray]:
+    """Groups of arrays under the names `group/name`."""
+    return {f"{group}/{name}": value for group, values in groups.items() for name, value in (values or {}).items()}
+
+
+def _pack_draws(posterior: Draws) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    xi = posterior.model.frozen_xi
+    arrays = _named(theta=posterior.theta, infos=posterior.infos, trace=posterior.trace, xi=xi)
+    return {}, arrays if posterior.weights is None else arrays | {"weights": posterior.weights}
+
+
+def _unpack_draws(stored: Stored, *, kind: type[Draws] = Draws, **common: Any) -> Draws:
+    theta = stored.group("theta")
+    _check_shapes(stored.source, common["model"], {name: leaf.shape[2:] for name, leaf in theta.items()})
+    return kind(theta=theta, weights=stored.arrays.get("weights"), infos=stored.group("infos"), **common)
+
+
+def _pack_gaussian(posterior: Gaussian) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    root, xi = root_arrays(posterior.root), posterior.model.frozen_xi
+    arrays = _named(mean=posterior.mean, root=root, trace=posterior.trace, xi=xi)
+    return {"root": root_config(posterior.root), "evidence": posterior.evidence}, arrays
+
+
+def _unpack_gaussian(stored: Stored, **common: Any) -> Gaussian:
+    mean = stored.group("mean")
+    _check_shapes(stored.source, common["model"], {name: leaf.shape for name, leaf in mean.items()})
+    root = root_from_arrays(stored.config["root"], stored.group("root"))
+    return Gaussian(mean=mean, root=root, evidence=stored.config["evidence"], **common)
+
+
+def _pack_flow(posterior: Flow) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    config, arrays = posterior.to_parts()
+    return config, arrays | _named(trace=posterior.trace, xi=posterior.model.frozen_xi)
+
+
+def _unpack_flow(stored: Stored, **common: Any) -> Flow:
+    shapes = {name: leaf.shape for name, leaf in stored.group("location").items()}
+    _check_shapes(stored.source, common["model"], shapes)
+    return Flow.from_parts(config=stored.config, arrays=stored.arrays, **common)
+
+
+def _pack_mixture(posterior: Mixture) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    configs, arrays = [], {"weights": posterior.weights}
+    for index, member in enumerate(posterior.members):
+        config, own = _pack(member)
+        configs.append(config)
+        arrays |= {f"members/{index}/{name}": value for name, value in own.items()}
+    return {"members": configs}, arrays
+
+
+def _unpack_mixture(
+    stored: Stored, *, model: Model, provenance: Provenance, scaling: Scaling, probes: np.ndarray | None, **_: Any
+) -> Mixture:
+    parts = [
+        Stored(stored.source, config, stored.group(f"members/{index}"))
+        for index, config in enumerate(stored.config["members"])
+    ]
+    members: Any = tuple(_unpack(part, model, scaling=scaling, probes=probes) for part in parts)
+    return Mixture(members, provenance, stored.arrays["weights"])
+
+
+KINDS: dict[str, Kind] = {
+    "draws": Kind(Draws, _pack_draws, _unpack_draws),
+    "point_ensemble": Kind(PointEnsemble, _pack_draws, partial(_unpack_draws, kind=PointEnsemble)),
+    "gaussian": Kind(Gaussian, _pack_gaussian, _unpack_gaussian),
+    "flow": Kind(Flow, _pack_flow, _unpack_flow),
+    "mixture": Kind(Mixture, _pack_mixture, _unpack_mixture),
+}
+
+
+# -- files ---------------------------------------------------------------------------------------------------
+
+
+def _arrays(posterior: Saved, own: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The arrays of a posterior, with what it knows of the data."""
+    arrays = own | _named(scaling=posterior.scaling.to_dict())
+    if posterior.probes is not None:
+        arrays |= {"probes": posterior.probes}
     # Not np.ascontiguousarray, which gives a scalar an axis.
     return {name: np.asarray(value, order="C") for name, value in arrays.items()}
-
-
-def _part(arrays: dict[str, np.ndarray], group: str) -> dict[str, np.ndarray]:
-    return {name.removeprefix(f"{group}/"): value for name, value in arrays.items() if name.startswith(f"{group}/")}
 
 
 def _read_manifest(source: Path) -> dict[str, Any]:

@@ -23,6 +23,7 @@ TINY = {
     "nuts": {"num_samples": 6, "num_warmup": 8, "num_chains": 2, "thin": 2, "max_depth": 3},
     "bayes_by_backprop": {"num_steps": 20, "batch_size": 7},
     "ivon": {"num_steps": 20, "batch_size": 7},
+    "deep_ensemble": {"method": credo.BayesByBackprop(num_steps=20, batch_size=7), "members": 3},
 }
 X_NEW = np.linspace(-2, 2, 5)
 
@@ -72,6 +73,9 @@ def values_of(net) -> list[np.ndarray]:
 
 def arrays_of(posterior) -> dict[str, np.ndarray]:
     """What a posterior consists of, by name."""
+    if isinstance(posterior, credo.Mixture):
+        parts = [arrays_of(member) for member in posterior.members]
+        return {f"{index}/{name}": leaf for index, part in enumerate(parts) for name, leaf in part.items()}
     if isinstance(posterior, credo.Gaussian):
         return posterior.mean | root_arrays(posterior.root)
     return posterior.theta | (posterior.infos or {})

@@ -20,6 +20,7 @@ from credo.typing import Batch
 from tests.statistical.targets import NOISE, Target, linear_regression
 
 STEPS = 3000
+NUM_DRAWS = 500
 
 
 @pytest.fixture(scope="module")
@@ -191,17 +192,17 @@ def test_noise_of_the_estimators_ranks_as_it_should() -> None:
     sds, means = {}, {}
     for estimator in ("local", "flipout", "weights"):
         method = credo.BayesByBackprop(estimator=estimator)
-        sds[estimator] = _gradient_sd(method, model, Phi(mean, log_scale, {}), target, 2000)
+        sds[estimator] = _gradient_sd(method, model, Phi(mean, log_scale, {}), target, NUM_DRAWS)
         means[estimator] = _mean_gradient(method, model, Phi(mean, log_scale, {}), data.batch())
     assert sds["local"] < sds["flipout"] < sds["weights"]
     for estimator in ("local", "flipout"):
-        error = np.hypot(sds[estimator], sds["weights"]) / np.sqrt(2000)
+        error = np.hypot(sds[estimator], sds["weights"]) / np.sqrt(NUM_DRAWS)
         assert np.linalg.norm(means[estimator] - means["weights"]) < 4 * error
 
 
 def _mean_gradient(method: credo.BayesByBackprop, model: credo.Model, phi: Phi, batch: Batch) -> np.ndarray:
     gradient = jax.grad(lambda mean, key: method.objective(key, model, phi._replace(mean=mean), batch)[0])
-    found = jax.jit(jax.vmap(lambda key: gradient(phi.mean, key)))(jax.random.split(random.key(2), 2000))
+    found = jax.jit(jax.vmap(lambda key: gradient(phi.mean, key)))(jax.random.split(random.key(2), NUM_DRAWS))
     return np.concatenate([np.ravel(leaf.mean(0)) for leaf in found.values()])
 
 

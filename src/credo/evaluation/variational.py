@@ -1,4 +1,4 @@
-"""Diagnostics of a Gaussian q: has it converged, has it collapsed, and how far is it from the posterior?
+"""Diagnostics of a q, a Gaussian or a flow: has it converged, has it collapsed, and how far is it from the posterior?
 
 Pareto k̂ of the importance weights p(theta, D)/q(theta) is the honest verdict (Yao et al., 2018): below 0.5 q is close,
 up to 0.7 it is usable, above that expectations under q are not those of the posterior, however good the ELBO looks.
@@ -14,7 +14,7 @@ import numpy as np
 from credo import random
 
 if TYPE_CHECKING:
-    from credo.posterior import Gaussian
+    from credo.posterior import Flow, Gaussian
 
 GOOD_K, BAD_K = 0.5, 0.7
 # Scales of q as a share of the prior's: below the first q is a point; above the second, with means within a tenth of
@@ -34,6 +34,7 @@ class VariationalDiagnostics:
         log_likelihood, kl: its two parts, smoothed over the last steps.
         relative_scale: median over arrays of (sd of q)/(sd of the prior).
         k_hat: of the importance weights; None where they would cost too much.
+        kind: "Gaussian" or "Flow".
     """
 
     num_parameters: int
@@ -45,6 +46,7 @@ class VariationalDiagnostics:
     relative_scale: float
     k_hat: float | None
     advice: tuple[str, ...]
+    kind: str = "Gaussian"
 
     @property
     def verdict(self) -> str:
@@ -59,7 +61,7 @@ class VariationalDiagnostics:
         bound = "" if self.elbo is None else f"ELBO {self.elbo:.5g} ± {self.elbo_error:.2g}, "
         k_hat = "not computed" if self.k_hat is None else f"{self.k_hat:.2f}"
         return (
-            f"Gaussian over {self.num_parameters:,} numbers, {self.num_steps:,} steps\n"
+            f"{self.kind} over {self.num_parameters:,} numbers, {self.num_steps:,} steps\n"
             f"{bound}expected log likelihood {self.log_likelihood:.5g}, KL {self.kl:.5g} (nats)\n"
             f"sd of q / sd of the prior {self.relative_scale:.3g}, Pareto k̂ {k_hat}\n{self.verdict}"
         )
@@ -69,8 +71,8 @@ class VariationalDiagnostics:
         return asdict(self) | {"verdict": self.verdict}
 
 
-def diagnose_variational(posterior: "Gaussian") -> VariationalDiagnostics:
-    """All diagnostics of a Gaussian that was fitted by climbing the ELBO."""
+def diagnose_variational(posterior: "Gaussian | Flow") -> VariationalDiagnostics:
+    """All diagnostics of a q that was fitted by climbing the ELBO."""
     trace = {name: values[0] for name, values in (posterior.trace or {}).items()}
     last = {name: float(np.mean(_tenth(values, -1))) for name, values in trace.items()}
     scale, shift = _relative_to_prior(posterior)
@@ -85,6 +87,7 @@ def diagnose_variational(posterior: "Gaussian") -> VariationalDiagnostics:
         relative_scale=scale,
         k_hat=evidence.get("k_hat"),
         advice=tuple(_advice(trace["elbo"], scale, shift, evidence.get("k_hat"))),
+        kind=type(posterior).__name__,
     )
 
 
@@ -112,12 +115,12 @@ def _tenth(values: np.ndarray, place: int) -> np.ndarray:
     return values[len(values) + place * size :][:size]
 
 
-def _relative_to_prior(posterior: "Gaussian") -> tuple[float, float]:
+def _relative_to_prior(posterior: "Gaussian | Flow") -> tuple[float, float]:
     """Median over arrays of the sd of q, and of the distance of its mean, both in sds of the prior."""
     draws = jax.jit(posterior.model.sample_prior, static_argnums=1)(random.key(0), NUM_PRIOR_DRAWS)
-    variance = posterior.root.variance()
+    means, variance = posterior.moments()
     scales, shifts = [], []
-    for name, mean in posterior.mean.items():
+    for name, mean in means.items():
         prior = np.asarray(draws[name])
         sd = max(float(prior.std()), np.finfo(np.float32).tiny)
         scales.append(np.sqrt(np.mean(np.asarray(variance[name]))) / sd)

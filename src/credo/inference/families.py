@@ -1,4 +1,7 @@
-"""Gaussian families for variational inference: which covariance root is learned, and from how many numbers."""
+"""Families for variational inference: which q is learned, and from how many numbers.
+
+A Gaussian is a mean and a covariance root; a flow is a location and a warp, a root with bent noise.
+"""
 
 import math
 from dataclasses import dataclass
@@ -8,21 +11,26 @@ import jax.numpy as jnp
 import numpy as np
 
 from credo._text import nearest
+from credo.inference.flow import Warp
 from credo.inference.method import require_at_least
 from credo.inference.structure import Blocks, Diagonal, Layout, LowRank, Root, Template
 from credo.typing import Array, Theta
 
+# The root has n² numbers and a step sees a draw or a few: beyond this a flow is slow, and its gradient mostly noise.
+LARGEST_FLOW = 2_000
+INSTEAD_OF_FLOW = "take family='low_rank' or family='diagonal', or credo.DeepEnsemble for more than one mode"
+
 
 @dataclass(frozen=True)
 class Family:
-    """A set of Gaussians: unconstrained numbers phi in, a covariance root out."""
+    """A set of distributions: unconstrained numbers phi in, a covariance root (or a warp) out."""
 
     def init(self, template: Template, scale: float) -> Theta:
         """phi of the root scale·I."""
         raise TypeError(f"{type(self).__name__} has no init")
 
-    def root(self, phi: Theta, template: Template) -> Root:
-        """The root that phi stands for."""
+    def root(self, phi: Theta, template: Template) -> Root | Warp:
+        """The root that phi stands for: what makes noise into an offset from the mean."""
         raise TypeError(f"{type(self).__name__} has no root")
 
     def num_parameters(self, template: Template) -> int:
@@ -140,11 +148,62 @@ class FullRank(BlockFamily):
         return Layout.together(template)
 
 
+@dataclass(frozen=True)
+class FlowFamily(Family):
+    """A normalising flow, theta = location + √Σ f(ε): whatever shape the posterior has, for small models.
+
+    √Σ is a full root, so every Gaussian is in the family: n(n + 1)/2 numbers, and about
+    3·n·(bins + hidden) more for each layer.
+
+    Arguments:
+        layers: of f, each a spline and a coupling; two let each half of theta bend the other.
+        hidden: units of the network in each coupling.
+        bins: of each spline.
+    """
+
+    layers: int = 4
+    hidden: int = 32
+    bins: int = 8
+
+    def __post_init__(self) -> None:
+        require_at_least(1, layers=self.layers, hidden=self.hidden)
+        require_at_least(2, bins=self.bins)
+
+    def init(self, template: Template, scale: float) -> Theta:
+        num = _small(template)
+        shapes = self._shapes(num)
+        warp = {f"warp/{name}": jnp.zeros(shape) for name, shape in shapes.items()}
+        # f is the identity while the outer matrix is zero; an inner one at zero too would have no gradient.
+        rng = np.random.default_rng(num)
+        inner = rng.standard_normal(shapes["inner"], np.float32) / np.sqrt(max(num / 2, 1))
+        return FullRank().init(template, scale) | warp | {"warp/inner": jnp.asarray(inner, jnp.float32)}
+
+    def root(self, phi: Theta, template: Template) -> Warp:
+        layers = {name: phi[f"warp/{name}"] for name in self._shapes(_size(template))}
+        return Warp(FullRank().root(phi, template), layers)
+
+    def num_parameters(self, template: Template) -> int:
+        shapes = self._shapes(_small(template))
+        return FullRank().num_parameters(template) + sum(math.prod(shape) for shape in shapes.values())
+
+    def _shapes(self, num: int) -> dict[str, tuple[int, ...]]:
+        """Of the numbers of f, over all layers."""
+        own = {
+            "bins": (num, 3 * self.bins - 1),
+            "inner": (self.hidden, num),
+            "inner_bias": (self.hidden,),
+            "outer": (2, num, self.hidden),
+            "outer_bias": (2, num),
+        }
+        return {name: (self.layers, *shape) for name, shape in own.items()}
+
+
 FAMILIES: dict[str, type[Family]] = {
     "diagonal": MeanField,
     "block": BlockFamily,
     "low_rank": LowRankFamily,
     "full": FullRank,
+    "flow": FlowFamily,
 }
 
 
@@ -155,6 +214,17 @@ def as_family(family: Any) -> Family:
     if family in FAMILIES:
         return FAMILIES[family]()
     raise ValueError(f"family must be one of {', '.join(FAMILIES)}, got {family!r}{nearest(str(family), FAMILIES)}")
+
+
+def _small(template: Template) -> int:
+    """The size of theta, where a flow can be learned for it."""
+    num = _size(template)
+    if num > LARGEST_FLOW:
+        raise ValueError(
+            f"family='flow' is for models of up to {LARGEST_FLOW:,} numbers, and this one has {num:,}; "
+            + INSTEAD_OF_FLOW
+        )
+    return num
 
 
 def _size(template: Template) -> int:

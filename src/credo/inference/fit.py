@@ -13,6 +13,7 @@ from credo import random
 from credo._text import nearest
 from credo.data import Data, as_data
 from credo.inference import engine
+from credo.inference.ensemble import DeepEnsemble
 from credo.inference.hmc import HMC
 from credo.inference.ivon import IVON
 from credo.inference.method import Method, in_words
@@ -33,6 +34,7 @@ METHODS: Mapping[str, type[Method]] = {
     "nuts": NUTS,
     "bayes_by_backprop": BayesByBackprop,
     "ivon": IVON,
+    "deep_ensemble": DeepEnsemble,
 }
 
 # Function-space diagnostics look at this many training inputs.

@@ -1,4 +1,4 @@
-"""Importance weights of a Gaussian: how good its bound is, and how far it is from the posterior.
+"""Importance weights of q, a Gaussian or a flow: how good its bound is, and how far it is from the posterior.
 
     log wₛ = log p(thetaₛ, D) − log q(thetaₛ),   thetaₛ ~ q
 
@@ -12,12 +12,13 @@ import jax
 import numpy as np
 
 from credo import random
+from credo.inference.flow import Warp
 from credo.inference.structure import Root, draw_noise, log_density
 from credo.models.program import Model
 from credo.typing import Array, Batch, Key, Theta
 
 if TYPE_CHECKING:
-    from credo.posterior import Gaussian
+    from credo.posterior import Flow, Gaussian
 
 NUM_DRAWS = 400
 # k̂ needs a tail to fit: a fifth of the draws, and of those at least twenty.
@@ -26,16 +27,18 @@ LEAST_DRAWS = 100
 BUDGET = 2e10
 
 
-def evidence(posterior: "Gaussian", data: Batch) -> dict[str, float]:
+def evidence(posterior: "Gaussian | Flow", data: Batch) -> dict[str, float]:
     """The ELBO with its standard error, and k̂ where enough draws can be afforded on the whole data."""
     from credo.evaluation._arviz import arviz
+    from credo.posterior import Flow
 
     affordable = BUDGET / (2.0 * data.x.shape[0] * max(posterior.model.num_parameters, 1))
     num = int(min(NUM_DRAWS, affordable))
     if num < LEAST_DRAWS or posterior.model.has_local_latents:
         return {}
+    found = (posterior.location, posterior.warp) if isinstance(posterior, Flow) else (posterior.mean, posterior.root)
     keys = jax.random.split(random.key(posterior.provenance.seed + 1), num)
-    weights = np.asarray(log_weights(posterior.model, posterior.mean, posterior.root, keys, data), np.float64)
+    weights = np.asarray(log_weights(posterior.model, *found, keys, data), np.float64)
     if not np.all(np.isfinite(weights)):
         return {}
     _, k_hat = arviz.psislw(weights - weights.max())
@@ -47,12 +50,16 @@ def evidence(posterior: "Gaussian", data: Batch) -> dict[str, float]:
 
 
 @partial(jax.jit, static_argnums=0)
-def log_weights(model: Model, mean: Theta, root: Root, keys: Key, data: Batch) -> Array:
+def log_weights(model: Model, mean: Theta, root: Root | Warp, keys: Key, data: Batch) -> Array:
     """log p(theta, D) − log q(theta) of one draw for each key."""
 
     def one(key: Key) -> Array:
-        offset = root.offset(draw_noise(key, root))
+        if isinstance(root, Warp):
+            offset, log_q = root.draw(key)
+        else:
+            offset = root.offset(draw_noise(key, root))
+            log_q = log_density(root, offset, model.num_parameters)
         theta = {name: mean[name] + offset[name] for name in mean}
-        return model.log_joint(theta, data) - log_density(root, offset, model.num_parameters)
+        return model.log_joint(theta, data) - log_q
 
     return jax.lax.map(one, keys)

@@ -1,11 +1,12 @@
-"""Bayes-by-backprop: stochastic variational inference with a Gaussian q over theta.
+"""Bayes-by-backprop: stochastic variational inference with a Gaussian q over theta, or a normalising flow.
 
 Paper, "Variational inference", "Bayes by backpropagation" and "Learning the prior". With theta = mean + √Σ ε,
 
     ELBO(phi, xi) = E_q[log p(D | theta)] − KL(q ‖ p) ≤ log p(D | xi)
 
-is climbed by gradient ascent on minibatches. The two terms are shown apart. The entropy of q is in closed form for
-every family, the expected log prior wherever the prior is normal; only the likelihood is left to Monte Carlo.
+is climbed by gradient ascent on minibatches. The two terms are shown apart. The entropy of a Gaussian q is in closed
+form, the expected log prior wherever the prior is normal; only the likelihood is left to Monte Carlo. For a flow all
+three are.
 """
 
 from collections.abc import Callable
@@ -19,7 +20,8 @@ import optax
 
 from credo._text import nearest
 from credo.inference import local_noise
-from credo.inference.families import Family, MeanField, as_family
+from credo.inference.families import INSTEAD_OF_FLOW, Family, FlowFamily, MeanField, as_family
+from credo.inference.flow import Warp
 from credo.inference.importance import evidence
 from credo.inference.method import Method, Needs, Plan, require_at_least
 from credo.inference.point import Schedule, named_optimizer
@@ -29,7 +31,7 @@ from credo.typing import Array, Batch, Key, Theta, Tree
 
 if TYPE_CHECKING:
     from credo.inference.engine import Run
-    from credo.posterior import Gaussian
+    from credo.posterior import Flow, Gaussian
 
 Estimator = Literal["weights", "landing", "local", "flipout"]
 # The smoothed ELBO forgets with this many steps, and early stopping looks at it as often.
@@ -64,12 +66,12 @@ class VIInfo(NamedTuple):
 
 @dataclass(frozen=True)
 class BayesByBackprop(Method):
-    """A Gaussian q(theta) fitted by gradient ascent on the ELBO, on minibatches, with any optax optimiser.
+    """A Gaussian q(theta), or a flow, fitted by gradient ascent on the ELBO, on minibatches, with any optax optimiser.
 
     Arguments:
         num_steps: gradient steps.
-        family: "diagonal" (mean field), "block" (a block per layer), "low_rank", "full", or a family with settings
-            from `credo.inference.families`.
+        family: "diagonal" (mean field), "block" (a block per layer), "low_rank", "full", all Gaussian; "flow" (a
+            normalising flow, any shape, small models); or a family with settings from `credo.inference.families`.
         estimator: where the noise enters. "weights" draws the weights once per step; "landing" does too, and drops
             the part of the gradient that is zero on average ("sticking the landing": no variance left at the exact
             posterior); "local" draws the sums that enter each unit, "flipout" flips the signs of one draw, both anew
@@ -83,8 +85,8 @@ class BayesByBackprop(Method):
         patience: stop once the smoothed ELBO has not improved for this many looks, 100 steps apart; None never does.
         start: "network" for the network's own values, "prior" for a draw, or a method to run first.
 
-    >>> BayesByBackprop(family="low_rank", num_steps=500).estimator_name
-    'weights'
+    >>> BayesByBackprop(family="low_rank", num_steps=500).family
+    'low_rank'
     """
 
     num_steps: int = 5000
@@ -115,6 +117,10 @@ class BayesByBackprop(Method):
         if self.estimator is not None and self.estimator not in known:
             suggestion = nearest(str(self.estimator), known)
             raise ValueError(f"estimator must be one of {', '.join(known)}, got {self.estimator!r}{suggestion}")
+        if self.estimator not in (None, "weights") and isinstance(self.gaussians, FlowFamily):
+            raise ValueError(
+                f"the estimator {self.estimator!r} needs a Gaussian q; with family={self.family!r} take 'weights'"
+            )
         if self.estimator in ("local", "flipout") and not isinstance(self.gaussians, MeanField):
             raise ValueError(
                 f"the estimator {self.estimator!r} needs independent weights, family='diagonal'; with "
@@ -148,7 +154,8 @@ class BayesByBackprop(Method):
 
     @property
     def smaller(self) -> str:
-        return "take family='low_rank' or family='diagonal'"
+        is_flow = isinstance(self.gaussians, FlowFamily)
+        return INSTEAD_OF_FLOW if is_flow else "take family='low_rank' or family='diagonal'"
 
     def chosen_estimator(self, model: Model) -> Estimator:
         """The estimator that is set, or the one with the least noise that fits the family and the model."""
@@ -162,8 +169,11 @@ class BayesByBackprop(Method):
         of_root = self.gaussians.num_parameters(bound.template)
         num = bound.num_parameters + of_root
         # phi, its gradient, and two moments of the optimiser.
-        parts = f"{bound.num_parameters:,} means, {of_root:,} in its root"
-        return Needs(bound.num_parameters, f"a Gaussian of {num:,} variational parameters ({parts})", 4 * 4 * num)
+        kind, means = (
+            ("a flow", "in its location") if isinstance(self.gaussians, FlowFamily) else ("a Gaussian", "means")
+        )
+        parts = f"{bound.num_parameters:,} {means}, {of_root:,} in its root"
+        return Needs(bound.num_parameters, f"a {kind} of {num:,} variational parameters ({parts})", 4 * 4 * num)
 
     def figure(self, infos: VIInfo) -> str:
         return f"ELBO {float(np.mean(infos.elbo[-SMOOTHING_STEPS:])):.5g}"
@@ -214,6 +224,11 @@ class BayesByBackprop(Method):
         weights_key, units_key, latents_key = jax.random.split(key, 3)
         estimator = self.chosen_estimator(model)
         root = self.gaussians.root(phi.root, model.template)
+        if isinstance(root, Warp):
+            offset, log_q = root.draw(weights_key)
+            theta = {name: phi.mean[name] + offset[name] for name in phi.mean}
+            log_prior, log_likelihood = model.log_parts(theta | phi.xi, batch, key=latents_key)
+            return log_likelihood, log_q - log_prior
         offset = root.offset(draw_noise(weights_key, root))
         theta = {name: phi.mean[name] + offset[name] for name in phi.mean}
         if estimator == "landing":
@@ -260,14 +275,17 @@ class BayesByBackprop(Method):
     def healthy(self, state: VIState) -> Array | bool:
         return all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(state.phi))
 
-    def posterior(self, model: Model, run: "Run") -> "Gaussian":
+    def posterior(self, model: Model, run: "Run") -> "Gaussian | Flow":
         state: VIState = jax.tree.map(lambda leaf: leaf[0], run.states)
         frozen = model.freeze(state.phi.xi) if state.phi.xi else model
         root = jax.jit(lambda raw: self.gaussians.root(raw, model.template))(state.phi.root)
         # After an early stop the engine's chunk runs on without moving; those steps are no part of the trace.
-        return as_gaussian(self, frozen, run, mean=state.phi.mean, root=root, num_steps=int(state.step))
+        num_steps = int(state.step)
+        if isinstance(root, Warp):
+            return _as_flow(self, frozen, run, location=state.phi.mean, warp=root, num_steps=num_steps)
+        return as_gaussian(self, frozen, run, mean=state.phi.mean, root=root, num_steps=num_steps)
 
-    def judged(self, posterior: "Gaussian", data: Batch) -> "Gaussian":  # type: ignore[override]
+    def judged(self, posterior: "Gaussian | Flow", data: Batch) -> "Gaussian | Flow":  # type: ignore[override]
         return replace(posterior, evidence=evidence(posterior, data))
 
 
@@ -275,16 +293,33 @@ def as_gaussian(
     method: Method, model: Model, run: "Run", *, mean: Theta, root: Root, num_steps: int | None = None
 ) -> "Gaussian":
     """The posterior of a run that has found a mean and a root, with the parts of its ELBO by step."""
-    from credo.posterior import Gaussian, Provenance
+    from credo.posterior import Gaussian
+
+    return Gaussian(model, *_as_numpy(mean, root), **_origin(method, run, num_steps))
+
+
+def _as_flow(
+    method: Method, model: Model, run: "Run", *, location: Theta, warp: Warp, num_steps: int | None = None
+) -> "Flow":
+    """The same, of a run that has found a location and a warp."""
+    from credo.posterior import Flow
+
+    return Flow(model, *_as_numpy(location, warp), **_origin(method, run, num_steps))
+
+
+def _as_numpy(location: Theta, root: Any) -> tuple[Theta, Any]:
+    return {name: np.asarray(leaf) for name, leaf in location.items()}, jax.tree.map(np.asarray, root)
+
+
+def _origin(method: Method, run: "Run", num_steps: int | None) -> dict[str, Any]:
+    """How a posterior came about, and the parts of its ELBO by step."""
+    from credo.posterior import Provenance
 
     figures = {name: values for name, values in run.infos._asdict().items() if name != "log_joint"}
-    return Gaussian(
-        model,
-        {name: np.asarray(leaf) for name, leaf in mean.items()},
-        jax.tree.map(np.asarray, root),
-        Provenance(method.to_config(), run.seed, run.seconds, 0, run.interrupted),
-        trace={name: np.asarray(values)[:, :num_steps] for name, values in figures.items()},
-    )
+    return {
+        "provenance": Provenance(method.to_config(), run.seed, run.seconds, 0, run.interrupted),
+        "trace": {name: np.asarray(values)[:, :num_steps] for name, values in figures.items()},
+    }
 
 
 def _log_q_of_theta_alone(mean: Theta, root: Root, theta: Theta) -> Array:

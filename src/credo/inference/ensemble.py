@@ -1,0 +1,151 @@
+"""Deep ensembles: the same method run from several starting points, and the mixture of what they find.
+
+Paper, "Deep ensembles": a posterior has many modes, an optimiser finds one of them, and an ensemble as many as it has
+members. The members are the chains of one run of the engine.
+
+Lakshminarayanan et al., "Simple and scalable predictive uncertainty estimation using deep ensembles" (2017).
+"""
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import jax
+
+from credo.inference.method import Method, Needs, Plan, require_at_least
+from credo.inference.point import MAP
+from credo.models.program import Model
+from credo.typing import Array, Batch, Key, Theta, Tree
+
+if TYPE_CHECKING:
+    from credo.inference.engine import Run
+    from credo.mixture import Mixture
+    from credo.posterior import Draws, Posterior
+
+
+@dataclass(frozen=True)
+class DeepEnsemble(Method):
+    """Independent runs of one method, side by side: (1/M) Σᵢ qᵢ(theta).
+
+    Point estimates become `Draws` with a chain per member, a mixture of Dirac deltas; anything else a `Mixture`.
+
+    Members must start apart. The network's own values (start="network") are the same for all of them, so each member
+    starts from those values *shuffled within each array*: a fresh draw from the same initialisation, whatever framework
+    made it. Arrays of one value (biases at zero) stay as they are, and an initialisation whose order has a meaning
+    (orthogonal) loses it; start="prior" draws each member's values from the prior instead.
+
+    Arguments:
+        method: what each member does: `MAP`, `MLE`, `BayesByBackprop`, `IVON`, or any other method of one chain.
+        members: how many.
+
+    >>> DeepEnsemble(MAP(num_steps=500), members=3).plan().num_chains
+    3
+    """
+
+    method: Method = field(default_factory=MAP)
+    members: int = 5
+
+    def __post_init__(self) -> None:
+        require_at_least(1, members=self.members)
+        if not isinstance(self.method, Method):
+            raise ValueError(f"method must be a method such as credo.MAP(), got {self.method!r}")
+        name = type(self.method).__name__
+        if isinstance(self.method, DeepEnsemble):
+            raise ValueError("method is a DeepEnsemble itself; ask the inner one for more members instead")
+        num_chains = self.method.plan().num_chains
+        if num_chains > 1:
+            raise ValueError(
+                f"method: {name} runs {num_chains} chains, which are an ensemble already; use credo.{name} by itself, "
+                "or a method of one chain such as credo.MAP()"
+            )
+
+    @property
+    def start(self) -> str | Method:
+        return self.method.start
+
+    def plan(self) -> Plan:
+        return replace(self.method.plan(), num_chains=self.members)
+
+    @property
+    def uses_held_out(self) -> bool:
+        return self.method.uses_held_out
+
+    @property
+    def learns_xi(self) -> bool:
+        return self.method.learns_xi
+
+    @property
+    def advice(self) -> str:
+        return self.method.advice
+
+    @property
+    def smaller(self) -> str:
+        return f"take fewer members, or, for each of them, {self.method.smaller}"
+
+    def describe(self, model: Model, data: Any) -> Needs:
+        one = self.method.describe(model, data)
+        return Needs(one.num_parameters, f"{self.members} × {one.stored}", self.members * one.num_bytes)
+
+    def figure(self, infos: Any) -> str:
+        return self.method.figure(infos)
+
+    def init(self, key: Key, model: Model, theta: Theta, data: Batch, held_out: Batch | None) -> Tree:
+        shuffle_key, init_key = jax.random.split(key)
+        if self.start == "network":
+            theta = _shuffled(shuffle_key, model, theta)
+        return self.method.init(init_key, model, theta, data, held_out)
+
+    def step(self, key: Key, model: Model, state: Tree, batch: Batch) -> tuple[Tree, Any]:
+        return self.method.step(key, model, state, batch)
+
+    def draw(self, model: Model, state: Tree) -> Tree:
+        return self.method.draw(model, state)
+
+    def finished(self, state: Tree) -> Array | bool:
+        return self.method.finished(state)
+
+    def healthy(self, state: Tree) -> Array | bool:
+        return self.method.healthy(state)
+
+    def posterior(self, model: Model, run: "Run") -> "Draws | Mixture":  # type: ignore[override]
+        from credo.mixture import Mixture, cut_to_shortest, joined
+        from credo.posterior import Draws, Provenance
+
+        num_members = len(jax.tree.leaves(run.states)[0])
+        parts: list[Any] = [self.method.posterior(model, _part(run, index)) for index in range(num_members)]
+        provenance = Provenance(self.to_config(), run.seed, run.seconds, 0, run.interrupted)
+        has_own_xi = len({part.model.xi for part in parts}) > 1
+        if not has_own_xi and all(isinstance(part, Draws) for part in parts):
+            return joined(parts, provenance)
+        # After an early stop the engine cuts all figures where a chunk ended, which is a matter of speed.
+        traces = cut_to_shortest([part.trace or {} for part in parts])
+        members = tuple(replace(part, trace=trace) for part, trace in zip(parts, traces, strict=True))
+        return Mixture(members, provenance)
+
+    def judged(self, posterior: "Posterior", data: Batch) -> "Posterior":
+        from credo.mixture import Mixture
+
+        if not isinstance(posterior, Mixture):
+            return self.method.judged(posterior, data)
+        members: Any = tuple(self.method.judged(member, data) for member in posterior.members)
+        return replace(posterior, members=members)
+
+
+def _shuffled(key: Key, model: Model, theta: Theta) -> Theta:
+    """theta with each of the network's own arrays shuffled within itself."""
+    if model.initial is None:
+        return theta
+    # What is not the network's was drawn from the prior, for each member anew.
+    own = sorted(jax.eval_shape(model.initial, model.example().x).keys() & theta.keys())
+    keys = jax.random.split(key, len(own))
+    shuffled = {
+        name: jax.random.permutation(one, theta[name].reshape(-1)).reshape(theta[name].shape)
+        for one, name in zip(keys, own, strict=True)
+    }
+    return theta | shuffled
+
+
+def _part(run: "Run", index: int) -> "Run":
+    """One member's part of a run: still with an axis of chains, of length one."""
+    parts = (run.states, run.draws, run.infos, run.warmup_infos)
+    states, draws, infos, warmup_infos = jax.tree.map(lambda leaf: leaf[index : index + 1], parts)
+    return replace(run, states=states, draws=draws, infos=infos, warmup_infos=warmup_infos)
