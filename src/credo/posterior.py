@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from credo.evaluation.variational import VariationalDiagnostics
     from credo.inference.engine import Run
     from credo.inference.method import Method
+    from credo.mixture import EnsembleDiagnostics
 
 
 # Draws that a fitted q is predicted with: the Monte Carlo error of a mean is a tenth of its epistemic sd.
@@ -57,7 +58,7 @@ class Posterior(Protocol):
         """Write the posterior into a folder that `credo.load` reads."""
 
     @property
-    def diagnostics(self) -> "Diagnostics | VariationalDiagnostics":
+    def diagnostics(self) -> "Diagnostics | VariationalDiagnostics | EnsembleDiagnostics":
         """Evidence for and against the fit, with a verdict in words."""
 
 

@@ -53,13 +53,13 @@ def target() -> Target:
 
 
 @pytest.fixture(scope="module")
-def gaussians() -> credo.BayesByBackprop:
+def chosen_family() -> credo.BayesByBackprop:
     return credo.BayesByBackprop(num_steps=1500, learning_rate=0.02, num_draws=8, start="prior")
 
 
 @pytest.fixture(scope="module")
-def mixture(bimodal: tuple, gaussians: credo.BayesByBackprop) -> Mixture:
-    posterior = credo.fit(*bimodal, credo.DeepEnsemble(gaussians, members=4), seed=BALANCED)
+def mixture(bimodal: tuple, chosen_family: credo.BayesByBackprop) -> Mixture:
+    posterior = credo.fit(*bimodal, credo.DeepEnsemble(chosen_family, members=4), seed=BALANCED)
     assert isinstance(posterior, Mixture)
     return posterior
 
@@ -161,7 +161,7 @@ def test_another_method_may_find_the_starts(target: Target) -> None:
 
 
 def test_mixture_of_gaussians_is_the_posterior_of_two_modes_and_one_gaussian_is_not(
-    mixture: Mixture, bimodal: tuple, gaussians: credo.BayesByBackprop, one_mode: tuple[float, float]
+    mixture: Mixture, bimodal: tuple, chosen_family: credo.BayesByBackprop, one_mode: tuple[float, float]
 ) -> None:
     mean, sd = one_mode
     signs = [np.sign(member.mean["w"]) for member in mixture.members]
@@ -171,7 +171,7 @@ def test_mixture_of_gaussians_is_the_posterior_of_two_modes_and_one_gaussian_is_
     assert np.std(draws) == pytest.approx(np.hypot(mean, sd), rel=0.01)
     assert np.mean(np.abs(draws)) == pytest.approx(mean, rel=0.01)
     assert np.std(np.abs(draws)) == pytest.approx(sd, rel=0.1)
-    alone = credo.fit(*bimodal, gaussians).sample(random.key(0), 20_000)["w"]
+    alone = credo.fit(*bimodal, chosen_family).sample(random.key(0), 20_000)["w"]
     assert abs(np.mean(alone)) > 0.9
     assert np.std(alone) < 2 * sd
 

@@ -101,7 +101,7 @@ def test_elbo_at_the_exact_posterior_is_the_evidence_with_no_gradient_left(targe
         for estimator in ("landing", "weights")
     }
     assert noise["landing"] < 1e-3 * noise["weights"]
-    assert method.gaussians.num_parameters(posterior.model.template) == 10
+    assert method.chosen_family.num_parameters(posterior.model.template) == 10
 
 
 def _raw(roots: np.ndarray) -> jnp.ndarray:

@@ -106,7 +106,7 @@ class DeepEnsemble(Method):
     def healthy(self, state: Tree) -> Array | bool:
         return self.method.healthy(state)
 
-    def posterior(self, model: Model, run: "Run") -> "Draws | Mixture":  # type: ignore[override]
+    def posterior(self, model: Model, run: "Run") -> "Draws | Mixture":
         from credo.mixture import Mixture, cut_to_shortest, joined
         from credo.posterior import Draws, Provenance
 

@@ -117,11 +117,11 @@ class BayesByBackprop(Method):
         if self.estimator is not None and self.estimator not in known:
             suggestion = nearest(str(self.estimator), known)
             raise ValueError(f"estimator must be one of {', '.join(known)}, got {self.estimator!r}{suggestion}")
-        if self.estimator not in (None, "weights") and isinstance(self.gaussians, FlowFamily):
+        if self.estimator not in (None, "weights") and isinstance(self.chosen_family, FlowFamily):
             raise ValueError(
                 f"the estimator {self.estimator!r} needs a Gaussian q; with family={self.family!r} take 'weights'"
             )
-        if self.estimator in ("local", "flipout") and not isinstance(self.gaussians, MeanField):
+        if self.estimator in ("local", "flipout") and not isinstance(self.chosen_family, MeanField):
             raise ValueError(
                 f"the estimator {self.estimator!r} needs independent weights, family='diagonal'; with "
                 f"family={self.family!r} take 'weights' or 'landing'"
@@ -129,8 +129,8 @@ class BayesByBackprop(Method):
         self.transformation()
 
     @property
-    def gaussians(self) -> Family:
-        """The family as such."""
+    def chosen_family(self) -> Family:
+        """The family that the name stands for."""
         return as_family(self.family)
 
     def transformation(self) -> optax.GradientTransformation:
@@ -154,25 +154,23 @@ class BayesByBackprop(Method):
 
     @property
     def smaller(self) -> str:
-        is_flow = isinstance(self.gaussians, FlowFamily)
+        is_flow = isinstance(self.chosen_family, FlowFamily)
         return INSTEAD_OF_FLOW if is_flow else "take family='low_rank' or family='diagonal'"
 
     def chosen_estimator(self, model: Model) -> Estimator:
         """The estimator that is set, or the one with the least noise that fits the family and the model."""
         if self.estimator is not None:
             return self.estimator
-        fits = isinstance(self.gaussians, MeanField) and _has_kernels(model)
+        fits = isinstance(self.chosen_family, MeanField) and _has_kernels(model)
         return "local" if fits else "weights"
 
     def describe(self, model: Model, data: Any) -> Needs:
         bound = model if model.rows is not None else model.bind(data)
-        of_root = self.gaussians.num_parameters(bound.template)
+        of_root = self.chosen_family.num_parameters(bound.template)
         num = bound.num_parameters + of_root
         # phi, its gradient, and two moments of the optimiser.
-        kind, means = (
-            ("a flow", "in its location") if isinstance(self.gaussians, FlowFamily) else ("a Gaussian", "means")
-        )
-        parts = f"{bound.num_parameters:,} {means}, {of_root:,} in its root"
+        kind = "flow" if isinstance(self.chosen_family, FlowFamily) else "Gaussian"
+        parts = f"{bound.num_parameters:,} in its mean, {of_root:,} in its root"
         return Needs(bound.num_parameters, f"a {kind} of {num:,} variational parameters ({parts})", 4 * 4 * num)
 
     def figure(self, infos: VIInfo) -> str:
@@ -182,7 +180,7 @@ class BayesByBackprop(Method):
 
     def init(self, key: Key, model: Model, theta: Theta, data: Batch, held_out: Batch | None) -> VIState:
         mean = {name: theta[name] for name in model.template}
-        phi = Phi(mean, self.gaussians.init(model.template, self.initial_scale), model.initial_xi())
+        phi = Phi(mean, self.chosen_family.init(model.template, self.initial_scale), model.initial_xi())
         unseen = jnp.array(-jnp.inf)
         return VIState(jnp.array(0), phi, self.transformation().init(phi), jnp.array(0.0), unseen, jnp.array(0))
 
@@ -223,7 +221,7 @@ class BayesByBackprop(Method):
         """E_q[log p(D | theta)] and KL(q ‖ p), from one draw."""
         weights_key, units_key, latents_key = jax.random.split(key, 3)
         estimator = self.chosen_estimator(model)
-        root = self.gaussians.root(phi.root, model.template)
+        root = self.chosen_family.root(phi.root, model.template)
         if isinstance(root, Warp):
             offset, log_q = root.draw(weights_key)
             theta = {name: phi.mean[name] + offset[name] for name in phi.mean}
@@ -278,7 +276,7 @@ class BayesByBackprop(Method):
     def posterior(self, model: Model, run: "Run") -> "Gaussian | Flow":
         state: VIState = jax.tree.map(lambda leaf: leaf[0], run.states)
         frozen = model.freeze(state.phi.xi) if state.phi.xi else model
-        root = jax.jit(lambda raw: self.gaussians.root(raw, model.template))(state.phi.root)
+        root = jax.jit(lambda raw: self.chosen_family.root(raw, model.template))(state.phi.root)
         # After an early stop the engine's chunk runs on without moving; those steps are no part of the trace.
         num_steps = int(state.step)
         if isinstance(root, Warp):

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import linen, nnx
 
+from credo.networks.convolution import with_patches
 from credo.networks.fan_in import fan_ins
 from credo.networks.zoo import REGISTRY, ZooNetwork
 from credo.typing import Array, Theta, Tree
@@ -206,7 +207,7 @@ def _network(
         values = [theta[name] if name in params else leaf for name, leaf in named]
         return call(jax.tree_util.tree_unflatten(structure, values), x)
 
-    return Network(apply, params, fan_ins(params, outputs_first=outputs_first), config)
+    return Network(with_patches(apply), params, fan_ins(params, outputs_first=outputs_first), config)
 
 
 def _dotted(path: Any) -> str:
