@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+# Most of the tests' time is compilation, which uses one core: two files at a time.
+SIDE_BY_SIDE := -n 2 --dist loadfile
 PEERS := .venv-peers
 PEERS_STAMP := $(PEERS)/.installed
 
@@ -12,10 +14,10 @@ demo: $(STAMP)  ## fit, diagnose and predict on embedded data; ends with a table
 	$(BIN)/credo demo
 
 test: check  ## the checks and the tests
-	$(BIN)/python -m pytest -m "not full"
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "not full"
 
 test-full: check  ## the tests, the heavy ones included
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE)
 
 check: $(STAMP)  ## linter, formatter and type checker
 	$(BIN)/ruff check .
