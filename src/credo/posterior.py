@@ -14,6 +14,7 @@ from credo.data import Scaling, as_inputs
 from credo.inference.flow import Warp
 from credo.inference.structure import Root, draw_noise, root_arrays, root_config, root_from_arrays
 from credo.models.program import Model
+from credo.models.sites import LOCAL_NOISE
 from credo.predictive import Predictive, predictive
 from credo.typing import Key, Theta
 
@@ -232,7 +233,7 @@ class _Fitted:
             raise ValueError(f"num_draws must be at least 1, got {num}")
         theta = self.sample(random.key(self.provenance.seed), num)
         if self.model.has_local_latents:
-            theta |= {"local_noise": np.arange(num, dtype=np.int32)}
+            theta |= {LOCAL_NOISE: np.arange(num, dtype=np.int32)}
         return predictive(self.model, theta, inputs, scaling=self.scaling)
 
     @cached_property

@@ -27,10 +27,10 @@ from typing import Any, Literal, NamedTuple, get_args
 import jax
 import jax.numpy as jnp
 from jax.extend.core import ClosedJaxpr, JaxprEqn
-from jax.extend.core import Literal as Constant
 from jax.interpreters import partial_eval
 
 from credo import random
+from credo._jaxpr import as_it_is, body, walk
 from credo.typing import Array, Key, Theta, Tree
 
 Kind = Literal["local", "flipout"]
@@ -114,22 +114,12 @@ class _Walk:
     num_examples: dict[str, int] = field(default_factory=dict)
 
     def run(self, closed: Any, inputs: Iterable[Any]) -> list[Any]:
-        # The body of a `checkpoint` is not closed: it has no constants.
-        jaxpr, constants = getattr(closed, "jaxpr", closed), getattr(closed, "consts", ())
-        values = dict(zip((*jaxpr.constvars, *jaxpr.invars), (*constants, *inputs), strict=True))
-
-        def read(atom: Any) -> Any:
-            return atom.val if isinstance(atom, Constant) else values[atom]
-
-        for eqn in jaxpr.eqns:
-            with eqn.ctx.manager:
-                values.update(zip(eqn.outvars, self.equation(eqn, [read(atom) for atom in eqn.invars]), strict=True))
-        return [read(atom) for atom in jaxpr.outvars]
+        return walk(closed, inputs, self.equation)
 
     def equation(self, eqn: JaxprEqn, inputs: list[Any]) -> list[Any]:
         entering = [value for value in inputs if isinstance(value, _Kernel)]
         if entering and eqn.primitive.name in _CALLS:
-            return self.run(eqn.params.get("jaxpr", eqn.params.get("call_jaxpr")), inputs)
+            return self.run(body(eqn), inputs)
         if len(entering) == 1:
             if _is_reindexing(eqn, entering[0]):
                 return [entering[0].map(lambda part: eqn.primitive.bind(part, **eqn.params))]
@@ -137,11 +127,11 @@ class _Walk:
             if sides is not None:
                 return [self.product(eqn, *sides)]
         plain = [value.mean if isinstance(value, _Kernel) else value for value in inputs]
-        outputs = eqn.primitive.bind(*plain, **eqn.primitive.get_bind_params(eqn.params))
+        outputs = as_it_is(eqn, plain)
         for kernel in entering:
-            is_bias = eqn.primitive.name == "add" and outputs.size > kernel.mean.size
+            is_bias = eqn.primitive.name == "add" and outputs[0].size > kernel.mean.size
             self.note(kernel, "a bias" if is_bias else f"`{eqn.primitive.name}`")
-        return list(outputs) if eqn.primitive.multiple_results else [outputs]
+        return outputs
 
     def note(self, kernel: _Kernel, use: str) -> None:
         self.uses.setdefault(kernel.name, []).append(use)

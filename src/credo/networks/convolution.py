@@ -7,14 +7,14 @@ and its convolutions are replaced.
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from itertools import product
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.extend.core import Literal as Constant
 
+from credo._jaxpr import as_it_is, body, walk
 from credo.typing import Array
 
 CONVOLUTION = "conv_general_dilated"
@@ -37,7 +37,7 @@ def with_patches(function: Callable[..., Any]) -> Callable[..., Any]:
         closed, shape = jax.make_jaxpr(function, return_shape=True)(*arguments)
         if not _has_convolution(closed.jaxpr):
             return function(*arguments)
-        outputs = _evaluate(closed, jax.tree.leaves(arguments))
+        outputs = walk(closed, jax.tree.leaves(arguments), _equation)
         return jax.tree.unflatten(jax.tree.structure(shape), outputs)
 
     return replaced
@@ -45,36 +45,17 @@ def with_patches(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _has_convolution(jaxpr: Any) -> bool:
     return any(
-        eqn.primitive.name == CONVOLUTION or (eqn.primitive.name in _CALLS and _has_convolution(_body(eqn)))
+        eqn.primitive.name == CONVOLUTION or (eqn.primitive.name in _CALLS and _has_convolution(body(eqn)))
         for eqn in getattr(jaxpr, "jaxpr", jaxpr).eqns
     )
 
 
-def _body(eqn: Any) -> Any:
-    return eqn.params.get("jaxpr", eqn.params.get("call_jaxpr"))
-
-
-def _evaluate(closed: Any, inputs: Iterable[Any]) -> list[Any]:
-    # The body of a `checkpoint` is not closed: it has no constants.
-    jaxpr, constants = getattr(closed, "jaxpr", closed), getattr(closed, "consts", ())
-    values = dict(zip((*jaxpr.constvars, *jaxpr.invars), (*constants, *inputs), strict=True))
-
-    def read(atom: Any) -> Any:
-        return atom.val if isinstance(atom, Constant) else values[atom]
-
-    for eqn in jaxpr.eqns:
-        with eqn.ctx.manager:
-            values.update(zip(eqn.outvars, _equation(eqn, [read(atom) for atom in eqn.invars]), strict=True))
-    return [read(atom) for atom in jaxpr.outvars]
-
-
-def _equation(eqn: Any, inputs: Sequence[Any]) -> Sequence[Any]:
-    if eqn.primitive.name in _CALLS and _has_convolution(_body(eqn)):
-        return _evaluate(_body(eqn), inputs)
+def _equation(eqn: Any, inputs: list[Any]) -> list[Any]:
+    if eqn.primitive.name in _CALLS and _has_convolution(body(eqn)):
+        return walk(body(eqn), inputs, _equation)
     if eqn.primitive.name == CONVOLUTION and _is_plain(eqn.params):
         return [_convolve(*inputs, **eqn.params)]
-    outputs = eqn.primitive.bind(*inputs, **eqn.primitive.get_bind_params(eqn.params))
-    return outputs if eqn.primitive.multiple_results else [outputs]
+    return as_it_is(eqn, inputs)
 
 
 def _is_plain(params: dict[str, Any]) -> bool:
