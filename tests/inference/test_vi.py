@@ -165,11 +165,12 @@ def test_a_kl_weight_is_a_tempered_posterior(target: Target) -> None:
 
 def test_ivon_finds_the_mean_field_answer(target: Target) -> None:
     precision, _, _ = exact(target)
-    method = credo.IVON(num_steps=6000, learning_rate=optax.cosine_decay_schedule(0.1, 6000), memory=0.998)
+    method = credo.IVON(num_steps=20_000, learning_rate=optax.cosine_decay_schedule(0.1, 20_000), memory=0.9998)
     posterior = credo.fit(target.model, target.data, method)
     mean = target.draws(_as_draws(posterior))[0]
     np.testing.assert_allclose(mean.mean(0), target.mean, atol=0.05)
     variances = np.concatenate([np.ravel(leaf) for leaf in posterior.root.variance().values()])
+    # The curvature is an average of ε² and its kin over 1/(2·0.0002) steps: off by √(2/2,500) = 3% or a little more.
     np.testing.assert_allclose(np.sort(variances), np.sort(1 / np.diag(precision)), rtol=0.1)
 
 

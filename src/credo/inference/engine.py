@@ -130,8 +130,9 @@ class Driver:
 
     def advance(self, chain: Chain) -> None:
         """Bring one chain forward by one chunk, and look after its health."""
-        plan, warming_up = self.plan, chain.step < self.plan.num_warmup
-        left = plan.num_warmup - chain.step if warming_up else plan.num_kept - chain.num_kept
+        plan, warmup_left = self.plan, self.plan.warmup_left(chain.step)
+        warming_up = warmup_left > 0
+        left = warmup_left if warming_up else plan.num_kept - chain.num_kept % plan.num_kept
         thin = 1 if warming_up else plan.thin
         num_records = min(chain.records_per_chunk, left, self.max_records)
         began = time.perf_counter()
@@ -152,7 +153,7 @@ class Driver:
             chain.infos.append(infos)
             chain.draws.append(_head(draws, num_records))
             chain.num_kept += num_records
-        chain.finished = chain.num_kept == plan.num_kept or bool(self.method.finished(state))
+        chain.finished = chain.step == plan.num_steps or bool(self.method.finished(state))
         # At most four times longer than the last: one quick step does not promise that the next are quick too.
         affordable = int(num_records * SECONDS_PER_CHUNK / max(seconds, 1e-9))
         chain.records_per_chunk = max(1, min(affordable, 4 * num_records))
@@ -308,7 +309,7 @@ def _tell_interrupted(chains: list[Chain], plan: Plan) -> None:
     if kept == 0:
         raise KeyboardInterrupt("interrupted during warm-up: nothing has been drawn yet")
     warnings.warn(
-        f"interrupted: the result holds the {kept} of {plan.num_kept} records per chain that were done",
+        f"interrupted: the result holds the {kept} of {plan.num_draws} records per chain that were done",
         stacklevel=4,
     )
 

@@ -9,7 +9,7 @@ The prior enters in closed form where it is normal: its gradient at the mean, an
 """
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -24,8 +24,6 @@ from credo.models.program import Model
 from credo.typing import Array, Batch, Key, Theta
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from credo.inference.engine import Run
     from credo.posterior import Gaussian
 
@@ -36,13 +34,12 @@ LONGEST_MOVE = 1.0
 
 
 class IVONState(NamedTuple):
-    """The mean of q, the momentum of its gradient, the curvature h and the prior's part δ, per data point."""
+    """The mean of q, the momentum of its gradient, the curvature h per data point, and N."""
 
     step: Array
     mean: Theta
     momentum: Theta
     curvature: Theta
-    precision: Theta
     num_data: Array
 
 
@@ -88,7 +85,7 @@ class IVON(Method):
     def advice(self) -> str:
         return "lower the learning rate, raise the initial_curvature, or standardise the data"
 
-    def describe(self, model: Model, data: "Any") -> Needs:
+    def describe(self, model: Model, data: Any) -> Needs:
         bound = model if model.rows is not None else model.bind(data)
         num = bound.num_parameters
         stored = f"a Gaussian of {2 * num:,} variational parameters ({num:,} means, {num:,} scales)"
@@ -101,23 +98,22 @@ class IVON(Method):
         mean = {name: theta[name] for name in model.template}
         zeros = {name: jnp.zeros(leaf.shape) for name, leaf in mean.items()}
         curvature = {name: jnp.full(leaf.shape, self.initial_curvature) for name, leaf in mean.items()}
-        state = IVONState(jnp.array(0), mean, zeros, curvature, zeros, jnp.array(data.total, jnp.float32))
-        # The prior is the same whatever the rows: a few will do.
-        few = Batch(data.x[:1], data.y[:1], data.total)
-        return state._replace(precision=self._gradients(model, state, mean, few)[1])
+        return IVONState(jnp.array(0), mean, zeros, curvature, jnp.array(data.total, jnp.float32))
 
     def step(self, key: Key, model: Model, state: IVONState, batch: Batch) -> tuple[IVONState, VIInfo]:
-        root = self.root(state)
+        precision = self.prior_precision(model, state.num_data)
+        root = self.root(model, state)
         noise = draw_noise(key, root)
         theta = {name: state.mean[name] + root.scale[name] * noise[name] for name in state.mean}
-        gradient, precision, of_prior, (log_likelihood, log_prior) = self._gradients(model, state, theta, batch)
+        gradient, of_prior, (log_likelihood, log_prior) = self._gradients(model, state.mean, root, theta, batch)
         count = state.step + 1
         rate = self.learning_rate(state.step) if callable(self.learning_rate) else self.learning_rate
         debias = 1 - self.momentum**count
 
         def update(name: str) -> tuple[Array, Array, Array]:
             g, h, delta = gradient[name], state.curvature[name], precision[name]
-            seen = g * noise[name] / root.scale[name]
+            # ĥ = ĝ ε/σ, with ε from theta, which is at hand anyway: the noise need not be kept, or made twice.
+            seen = g * (theta[name] - state.mean[name]) * (state.num_data * (h + delta))
             forget = 1 - self.memory
             # The last term keeps h + δ positive whatever was seen: a step along a geodesic (Lin et al., 2020).
             curvature = h + forget * (seen - h) + 0.5 * forget**2 * (h - seen) ** 2 / (h + delta)
@@ -129,29 +125,39 @@ class IVON(Method):
         mean, momentum, curvature = ({name: parts[place] for name, parts in updated.items()} for place in range(3))
         kl = -entropy(root, model.num_parameters) - log_prior
         info = VIInfo(log_likelihood - kl, log_likelihood - kl, log_likelihood, kl)
-        return IVONState(count, mean, momentum, curvature, precision, state.num_data), info
+        return IVONState(count, mean, momentum, curvature, state.num_data), info
 
     def _gradients(
-        self, model: Model, state: IVONState, theta: Theta, batch: Batch
-    ) -> tuple[Theta, Theta, Theta, tuple[Array, Array]]:
-        """Per data point: the gradient of the loss at theta, the prior's precision, its gradient at the mean.
+        self, model: Model, mean: Theta, root: Diagonal, theta: Theta, batch: Batch
+    ) -> tuple[Theta, Theta, tuple[Array, Array]]:
+        """Per data point: the gradient of the loss at theta, and that of the prior at the mean.
 
-        E_q[log p(theta)] depends on theta only through priors that are not normal; these count as part of the loss. Its
-        derivative by the variance of a normally distributed weight is −½ of the prior's precision.
+        E_q[log p(theta)] depends on theta only through priors that are not normal, or that depend on other latents;
+        these count as part of the loss.
         """
-        variance = self.root(state).variance()
+        variance = root.variance()
 
-        def log_joint(theta: Theta, mean: Theta, variance: Theta) -> tuple[Array, tuple[Array, Array]]:
-            log_prior, log_likelihood = model.log_parts(theta, batch, moments=(mean, variance))
+        def log_joint(theta: Theta, mean: Theta) -> tuple[Array, tuple[Array, Array]]:
+            log_prior, log_likelihood = model.log_parts(theta, batch, moments=_closed(model, mean, variance))
             return log_prior + log_likelihood, (log_likelihood, log_prior)
 
-        gradients, parts = jax.grad(log_joint, argnums=(0, 1, 2), has_aux=True)(theta, state.mean, variance)
-        of_theta, of_mean, of_variance = jax.tree.map(lambda leaf: -leaf / batch.total, gradients)
-        return of_theta, jax.tree.map(lambda leaf: 2 * leaf, of_variance), of_mean, parts
+        gradients, parts = jax.grad(log_joint, argnums=(0, 1), has_aux=True)(theta, mean)
+        of_theta, of_mean = jax.tree.map(lambda leaf: -leaf / batch.total, gradients)
+        return of_theta, of_mean, parts
 
-    def root(self, state: IVONState) -> Diagonal:
+    def prior_precision(self, model: Model, num_data: Array) -> Theta:
+        """δ, the precision of normal priors per data point: −2 times the derivative of E_q[log p] by the variance."""
+        start = {name: jnp.zeros(leaf.shape) for name, leaf in model.template.items()}
+
+        def log_prior(variance: Theta) -> Array:
+            return model.log_parts(start, model.example(), moments=_closed(model, start, variance))[0]
+
+        return jax.tree.map(lambda leaf: -2 * leaf / num_data, jax.grad(log_prior)(start))
+
+    def root(self, model: Model, state: IVONState) -> Diagonal:
         """σ = 1/√(N(h + δ))."""
-        total = {name: state.curvature[name] + state.precision[name] for name in state.mean}
+        precision = self.prior_precision(model, state.num_data)
+        total = {name: state.curvature[name] + precision[name] for name in state.mean}
         return Diagonal({name: jax.lax.rsqrt(state.num_data * own) for name, own in total.items()})
 
     def healthy(self, state: IVONState) -> Array | bool:
@@ -159,7 +165,13 @@ class IVON(Method):
 
     def posterior(self, model: Model, run: "Run") -> "Gaussian":
         state: IVONState = jax.tree.map(lambda leaf: leaf[0], run.states)
-        return as_gaussian(self, model, run, mean=state.mean, root=self.root(state))
+        return as_gaussian(self, model, run, mean=state.mean, root=self.root(model, state))
 
     def judged(self, posterior: "Gaussian", data: Batch) -> "Gaussian":  # type: ignore[override]
         return replace(posterior, evidence=evidence(posterior, data))
+
+
+def _closed(model: Model, mean: Theta, variance: Theta) -> tuple[Theta, Theta]:
+    """The moments of the latents whose expected log prior is a function of these alone."""
+    names = [name for name in mean if name not in model.hierarchical_sites]
+    return {name: mean[name] for name in names}, {name: variance[name] for name in names}

@@ -153,7 +153,7 @@ class _Walk:
             # At variance 0 the slope of a root is infinite, and 0 · ∞ is no gradient. The smallest normal number
             # keeps it finite (4.6e18 in float32) and lies 19 digits below any standard deviation that matters.
             deviation = jnp.sqrt(variance + jnp.finfo(variance.dtype).tiny)
-            return center + deviation * jax.random.normal(key, center.shape, center.dtype)
+            return center + deviation * random.normal(key, center.shape)
         keys = jax.random.split(key)
         flipped = data * jax.random.rademacher(keys[0], layout.input_signs, data.dtype)
         signs = jax.random.rademacher(keys[1], layout.output_signs, center.dtype)

@@ -52,16 +52,14 @@ class Progress:
         if self.bar.disable:
             return
         done = sum(chain.step for chain in chains)
-        warming_up = any(chain.step < self.plan.num_warmup for chain in chains)
-        newest = [
-            chain.warmup_infos[-1:] if chain.step <= self.plan.num_warmup else chain.infos[-1:] for chain in chains
-        ]
+        warming_up = any(self.plan.warmup_left(chain.step) > 0 for chain in chains)
+        newest = [chain.infos[-1:] or chain.warmup_infos[-1:] for chain in chains]
         figures = [self.method.figure(infos[0]) for infos in newest if infos]
         speed = done / max(time.perf_counter() - self.began, 1e-9)
         self.bar.update(
             self.task,
             completed=done,
-            description=f"{type(self.method).__name__}{' warm-up' if warming_up and self.plan.num_warmup else ''}",
+            description=f"{type(self.method).__name__}{' warm-up' if warming_up else ''}",
             speed=f"{speed:,.0f} steps/s",
             figure=figures[0] if figures else "",
         )

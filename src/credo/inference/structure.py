@@ -18,6 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from credo import random
 from credo.typing import Array, Key, Theta
 
 Template = Mapping[str, Any]
@@ -46,7 +47,7 @@ def draw_noise(key: Key, root: Root) -> Theta:
     """Standard normal noise for a root, a key of its own for each array."""
     shapes = root.noise_shapes()
     keys = jax.random.split(key, len(shapes))
-    return {name: jax.random.normal(own, shape) for own, (name, shape) in zip(keys, shapes.items(), strict=True)}
+    return {name: random.normal(own, shape) for own, (name, shape) in zip(keys, shapes.items(), strict=True)}
 
 
 def entropy(root: Root, num_parameters: int) -> Array:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol
 
 import jax.numpy as jnp
 import numpy as np
+import numpyro
 import numpyro.distributions as dist
 
 from credo._text import nearest
@@ -89,6 +90,24 @@ class ScaleMixture:
 
     def to_config(self) -> dict[str, Any]:
         return {"name": "scale_mixture", **asdict(self)}
+
+
+@dataclass(frozen=True)
+class Learned:
+    """N(0, xi²), with a scale xi for each array that is learned with the posterior. See `learned`."""
+
+    scale: float = 1.0
+    per_input: bool = False
+
+    def __call__(self, parameter: Parameter) -> dist.Distribution:
+        per_input = self.per_input and len(parameter.shape) >= 2
+        shape = (*parameter.shape[:-1], 1) if per_input else ()
+        start = jnp.full(shape, self.scale)
+        xi = numpyro.param(f"{parameter.path}.scale", start, constraint=dist.constraints.positive)
+        return _fill(dist.Normal(0.0, xi), parameter)
+
+    def to_config(self) -> dict[str, Any]:
+        return {"name": "learned", **asdict(self)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,6 +198,23 @@ def scale_mixture(weight: float = 0.5, scale: float = 1.0, narrow_scale: float =
     return ScaleMixture(weight, _positive("scale", scale), _positive("narrow_scale", narrow_scale))
 
 
+def learned(scale: float = 1.0, *, per_input: bool = False) -> Learned:
+    """N(0, xi²) with scales xi that are learned: empirical Bayes, the paper's "Learning the prior".
+
+    Variational inference learns them with the posterior, by climbing the ELBO, a lower bound of the evidence; other
+    methods have them found by it first.
+
+    Arguments:
+        scale: where learning starts.
+        per_input: a scale for every input of a kernel, as automatic relevance determination has it, in place of one
+            for the whole array: inputs that do not help are switched off.
+
+    >>> learned(0.1)
+    Learned(scale=0.1, per_input=False)
+    """
+    return Learned(_positive("scale", scale), per_input)
+
+
 def by_path(patterns: Mapping[str, Any], default: Any = None) -> ByPath:
     """A different prior per path, with `*` wildcards: `{"*.bias": normal(10.0), "head.*": laplace()}`.
 
@@ -200,7 +236,7 @@ def as_prior(prior: Any) -> Prior:
     if callable(prior) and hasattr(prior, "to_config"):
         return prior
     raise ValueError(
-        f"prior: {prior!r} is not a prior; pass one of credo.priors (normal, fan_in, laplace, scale_mixture), "
+        f"prior: {prior!r} is not a prior; pass one of credo.priors (normal, fan_in, laplace, scale_mixture, learned), "
         "a NumPyro distribution, or a dict such as {'*.bias': credo.priors.normal(10.0)}"
     )
 
@@ -218,6 +254,7 @@ def from_config(config: Mapping[str, Any]) -> Prior:
         "fan_in": fan_in,
         "laplace": laplace,
         "scale_mixture": scale_mixture,
+        "learned": learned,
     }
     if name not in makers:
         raise ValueError(f"unknown prior {name!r}{nearest(name, makers)}")
