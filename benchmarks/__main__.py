@@ -1,18 +1,34 @@
-"""`python -m benchmarks [NAME …]`: run all benchmarks, or those named."""
+"""`python -m benchmarks [NAME …]`: run all benchmarks, or those named; one alone may be given its own options.
+
+    python -m benchmarks vi sampling
+    python -m benchmarks uci --sets boston,yacht --splits 5
+
+`uci` takes hours, and runs only where it is named.
+"""
 
 import sys
 from importlib import import_module
+from itertools import takewhile
 
-BENCHMARKS = ("mcmc", "vi", "vi_quality", "evaluation")
+BENCHMARKS = ("mcmc", "vi", "vi_quality", "evaluation", "sampling", "ood", "uci")
+WITH_OPTIONS = ("uci", "ood")
+LONG = ("uci",)
 
 
 def main() -> None:
-    names = sys.argv[1:] or list(BENCHMARKS)
+    words = sys.argv[1:]
+    names = list(takewhile(lambda word: not word.startswith("-"), words))
+    options = words[len(names) :]
     unknown = [name for name in names if name not in BENCHMARKS]
     if unknown:
         sys.exit(f"no benchmark {unknown[0]!r}; there are {', '.join(BENCHMARKS)}")
-    for name in names:
-        import_module(f"benchmarks.{name}").main()
+    if not options:
+        for name in names or [name for name in BENCHMARKS if name not in LONG]:
+            import_module(f"benchmarks.{name}").main()
+        return
+    if len(names) != 1 or names[0] not in WITH_OPTIONS:
+        sys.exit(f"options ({' '.join(options)}) are for one of {', '.join(WITH_OPTIONS)} alone")
+    import_module(f"benchmarks.{names[0]}").main(options)
 
 
 if __name__ == "__main__":

@@ -13,10 +13,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 
 import credo
+from benchmarks.tables import console, new_table
 from benchmarks.timing import best_of
 from credo import random
 from credo.posterior import Draws, Provenance
@@ -37,12 +36,11 @@ def main() -> None:
             "evaluate": lambda: credo.evaluate(posterior, (x, y))["nll"].value,
         },
     )
-    table = Table(title=f"{NUM_ROWS:,} rows × {NUM_DRAWS:,} draws × {NUM_CLASSES} classes", title_justify="left")
-    for heading in ("what", "seconds", "ratio", "asked"):
-        table.add_column(heading, justify="left" if heading == "what" else "right")
+    title = f"{NUM_ROWS:,} rows × {NUM_DRAWS:,} draws × {NUM_CLASSES} classes"
+    table = new_table(title, "what", "seconds", "ratio", "asked")
     for name, asked in (("one pass", ""), ("predict", ""), ("evaluate", "≤ 3")):
         table.add_row(name, f"{times[name]:.2f}", f"{times[name] / times['one pass']:.2f}", asked)
-    Console(width=100).print(table)
+    console.print(table)
     print(f"peak memory above the start: {(_peak() - before) / 2**20:.2f} GiB (asked: within 2)")
 
 

@@ -7,7 +7,6 @@ run, so that they include compilation; imports and data are not counted.
 """
 
 import json
-import subprocess
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -15,17 +14,14 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 
 import credo
 from benchmarks.problems import LARGE, MEDIUM, SMALL, Problem
-from benchmarks.timing import best_of, seconds
+from benchmarks.tables import console, new_table
+from benchmarks.timing import best_of, in_new_process, seconds
 from credo import random
 from credo.inference import engine
 from credo.posterior import Provenance
-
-console = Console(width=140)
 
 # Whole runs: (problem, warm-up and draws per chain, doublings at most). The same for both sides.
 WHOLE_RUNS = ((SMALL, 300, 10), (MEDIUM, 100, 7), (LARGE, 40, 5))
@@ -42,7 +38,7 @@ def main() -> None:
 
 def leapfrogs() -> None:
     """Time per leapfrog of NUTS inside the engine, against a bare scan of the hand-written gradient."""
-    table = _table("NUTS, time per leapfrog (one chain)", "problem", "bare gradient", "credo NUTS", "ratio", "asked")
+    table = new_table("NUTS, time per leapfrog (one chain)", "problem", "bare gradient", "credo NUTS", "ratio", "asked")
     for problem, depth, num_records, asked in ((SMALL, 8, 40, 1.3), (MEDIUM, 6, 8, 1.15), (LARGE, 4, 4, 1.15)):
         num_steps = num_records * 2**depth
         gradient = jax.value_and_grad(problem.hand_written())
@@ -65,7 +61,7 @@ def leapfrogs() -> None:
 
 def chains() -> None:
     """Four chains against one, compiled before."""
-    table = _table("Chains on the cores", "problem", "one chain", "four chains", "ratio", "asked")
+    table = new_table("Chains on the cores", "problem", "one chain", "four chains", "ratio", "asked")
     for problem, num, depth in ((SMALL, 100, 8), (MEDIUM, 40, 6), (LARGE, 10, 5)):
         model, data = problem.model().bind(problem.arrays()), credo.Data(*problem.arrays()).batch()
 
@@ -88,7 +84,8 @@ def chains() -> None:
 
 def prediction() -> None:
     """Prediction with 1,000 draws against a bare jit(vmap(apply)) of the same network."""
-    table = _table("Prediction, 1,000 draws", "rows", "jit(vmap(apply))", "credo predict", "throughput ratio", "asked")
+    columns = ("rows", "jit(vmap(apply))", "credo predict", "throughput ratio", "asked")
+    table = new_table("Prediction, 1,000 draws", *columns)
     for num_rows in (100, 1_000, 4_000):
         problem = MEDIUM
         flat = 0.1 * jax.random.normal(jax.random.key(1), (1000, problem.num_parameters))
@@ -123,7 +120,7 @@ def prediction() -> None:
 def scaling() -> None:
     """Time per leapfrog as the data and the network grow, beside that of the bare gradient."""
     columns = ("what grows", "size", "bare gradient", "credo NUTS", "per leapfrog and unit")
-    table = _table("Scaling of a leapfrog", *columns)
+    table = new_table("Scaling of a leapfrog", *columns)
     for size in (1_000, 10_000, 100_000, 1_000_000):
         for what, problem, unit in (
             ("rows N (8-50-1)", Problem((8, 50, 1), size), size),
@@ -137,15 +134,15 @@ def scaling() -> None:
 
 def whole_runs() -> None:
     """A whole fit from cold, compilation included, and its effective draws, against NumPyro's fastest chain method."""
-    table = _table(
+    table = new_table(
         "Whole runs, 4 chains, compilation included",
         *("problem", "warm-up + draws, depth", "NumPyro", "credo", "time ratio"),
         *("ESS/s NumPyro", "ESS/s credo", "ESS/s ratio"),
     )
     for problem, num, depth in WHOLE_RUNS:
-        first = {side: _in_new_process(side, problem, num, depth) for side in ("credo", "parallel", "vectorized")}
+        first = {side: _whole_run(side, problem, num, depth) for side in ("credo", "parallel", "vectorized")}
         peer_name = min(("parallel", "vectorized"), key=lambda side, first=first: first[side]["seconds"])
-        second = {side: _in_new_process(side, problem, num, depth) for side in ("credo", peer_name)}
+        second = {side: _whole_run(side, problem, num, depth) for side in ("credo", peer_name)}
         ours, peer = (min(first[side], second[side], key=lambda run: run["seconds"]) for side in second)
         speeds = [run["ess"] / run["seconds"] for run in (peer, ours)]
         table.add_row(
@@ -217,24 +214,11 @@ def _time_of_gradient(problem: Problem) -> float:
     return min(seconds(bare) for _ in range(3)) / 20
 
 
-def _in_new_process(side: str, problem: Problem, num: int, depth: int) -> dict[str, float]:
+def _whole_run(side: str, problem: Problem, num: int, depth: int) -> dict[str, float]:
     arguments = json.dumps(
         {"side": side, "sizes": problem.sizes, "num_data": problem.num_data, "num": num, "depth": depth}
     )
-    result = subprocess.run(
-        [sys.executable, "-W", "ignore", "-m", "benchmarks.whole_run", arguments],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    if result.returncode != 0:
-        raise RuntimeError(f"{side} on {problem.name} failed:\n{result.stderr}")
-    return json.loads(result.stdout.splitlines()[-1])
-
-
-def _table(title: str, *columns: str) -> Table:
-    table = Table(title=title, title_justify="left")
-    for column in columns:
-        table.add_column(column, justify="left" if column in ("problem", "what grows") else "right")
-    return table
+    return in_new_process([sys.executable, "-W", "ignore", "-m", "benchmarks.whole_run", arguments])
 
 
 if __name__ == "__main__":

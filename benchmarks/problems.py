@@ -13,6 +13,7 @@ import numpyro.distributions as dist
 import credo
 
 NOISE = 0.1
+NUM_PROBES = 40
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,16 @@ class Problem:
     def model(self) -> credo.Model:
         net = credo.networks.MLP(list(self.sizes[1:-1]), out=self.sizes[-1], activation="tanh")
         return credo.models.regression(net, noise=NOISE)
+
+    def model_of_bde(self) -> credo.Model:
+        """What sklearn-contrib-bde samples: ReLU units, weights N(0, 1), and a scale that the network gives too."""
+        net = credo.networks.MLP(list(self.sizes[1:-1]), out=2, activation="relu")
+        return credo.models.regression(net, noise="heteroscedastic")
+
+    def probes(self) -> np.ndarray:
+        """Inputs at which functions are compared."""
+        x, _ = self.arrays()
+        return x[np.linspace(0, len(x) - 1, NUM_PROBES).round().astype(int)]
 
     def numpyro_program(self) -> Callable[..., None]:
         def program(x: Any, y: Any = None) -> None:

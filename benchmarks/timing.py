@@ -1,7 +1,9 @@
 """Fair timing on a noisy machine: the sides take turns, and the best of several rounds counts."""
 
+import json
+import subprocess
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -23,3 +25,11 @@ def best_of(rounds: int, sides: Mapping[str, Callable[[], Any]]) -> dict[str, fl
         for name, function in sides.items():
             times[name] = min(times[name], seconds(function))
     return times
+
+
+def in_new_process(command: Sequence[str]) -> Any:
+    """What a program prints as JSON in its last line."""
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    if result.returncode != 0:
+        raise RuntimeError(f"{' '.join(command)} failed:\n{result.stderr}")
+    return json.loads(result.stdout.splitlines()[-1])

@@ -7,35 +7,28 @@ turns and the best of several rounds counts. The torch peers need an environment
 CREDO_PEERS names the interpreter of another.
 """
 
-import json
-import os
-import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
-from numpyro.infer import SVI, Trace_ELBO, TraceMeanField_ELBO, autoguide, init_to_value
-from rich.console import Console
-from rich.table import Table
+from numpyro.contrib.module import random_nnx_module
+from numpyro.infer import SVI, Trace_ELBO, TraceMeanField_ELBO, autoguide
 
 import credo
+from benchmarks import peers as peer_programs
+from benchmarks.tables import console, new_table
 from benchmarks.timing import best_of, seconds
 from credo.inference import engine
 from credo.inference.families import LowRankFamily
 from credo.inference.method import Method
-from credo.networks import functional
-
-console = Console(width=140)
 
 NUM_DATA, BATCH_SIZE = 6_000, 128
 ESTIMATORS = ("local", "flipout", "weights")
-PEERS = Path(__file__).parent / "peers"
 # Each torch peer, and the estimator of credo that does what it does.
 TORCH_PEERS = {
     "torchbnn": "weights",
@@ -81,12 +74,12 @@ class Problem:
         """One object, so that tables share compiled programs."""
         return credo.models.classification(self.net).bind(self.arrays)
 
-    def chunk(self, method: Method) -> Callable[[], Any]:
-        """A compiled chunk of `num_steps` steps in the engine."""
+    def chunk(self, method: Method, thin: int = 1) -> Callable[[], Any]:
+        """A compiled chunk of `num_steps` steps in the engine, one in `thin` of them recorded."""
         driver = engine.Driver(method, self.model, method.plan(), self.num_steps)
         chain = driver.start(0, 0, None, credo.Data(*self.arrays).batch(), None)
         driver.compile([chain])
-        return lambda: driver.chunk(chain, num_records=self.num_steps, thin=1)
+        return lambda: driver.chunk(chain, num_records=self.num_steps // thin, thin=thin)
 
     def per_step(self, sides: Mapping[str, Callable[[], Any]]) -> dict[str, float]:
         """Seconds per step of chunks that take turns."""
@@ -107,7 +100,7 @@ def main() -> None:
 
 def steps() -> None:
     """A step of variational inference beside one of MAP, both with Adam."""
-    table = _table("Time per step, batch 128", "network", "method", "per step", "ratio to MAP", "asked")
+    table = new_table("Time per step, batch 128", "network", "method", "per step", "ratio to MAP", "asked")
     for problem in (MLP, CNN):
         sides = {"MAP": problem.chunk(credo.MAP(batch_size=BATCH_SIZE))}
         sides |= {f"BayesByBackprop, {name}": problem.chunk(_vi(estimator=name)) for name in ESTIMATORS}
@@ -123,7 +116,7 @@ def steps() -> None:
 
 def families() -> None:
     """Richer covariances beside the diagonal one, with the same estimator."""
-    table = _table("Families, estimator 'weights'", "network", "family", "diagonal", "per step", "ratio", "asked")
+    table = new_table("Families, estimator 'weights'", "network", "family", "diagonal", "per step", "ratio", "asked")
     for problem, name, family in ((SMALL, "full", "full"), (MLP, "low rank, 20", LowRankFamily(rank=20))):
         sides = {"diagonal": _vi(estimator="weights"), name: _vi(estimator="weights", family=family)}
         times = problem.per_step({side: problem.chunk(method) for side, method in sides.items()})
@@ -136,7 +129,7 @@ def families() -> None:
 
 def peers() -> None:
     """Other libraries, beside the same estimator in credo and beside the one that credo takes by itself."""
-    table = _table(
+    table = new_table(
         "Peers, time per step, batch 128, Adam, one draw",
         *("network", "peer", "per step", "credo, same estimator", "ratio", "credo, default", "ratio", "asked"),
     )
@@ -151,8 +144,8 @@ def peers() -> None:
         both = chunks[name] | {side: _numpyro_chunk(problem, *parts) for side, parts in NUMPYRO_SIDES.items()}
         ours[name] = problem.per_step(both)
         theirs |= {(side, name): ours[name].pop(side) for side in NUMPYRO_SIDES}
-    for peer in TORCH_PEERS if _interpreter() else ():
-        theirs |= {(peer, name): time for name, time in _torch(peer).items()}
+    for peer in TORCH_PEERS if peer_programs.interpreter() else ():
+        theirs |= {(peer, name): time for name, time in peer_programs.measure("vi_torch.py", peer).items()}
         # Again after each peer: all see the same minutes of the machine.
         for name, problem in problems.items():
             for estimator, chunk in chunks[name].items():
@@ -165,7 +158,7 @@ def peers() -> None:
             problems[name].label, peer, *cells[:2], f"{time / same:.2f}", cells[2], f"{time / default:.2f}", asked
         )
     console.print(table)
-    if not _interpreter():
+    if not peer_programs.interpreter():
         console.print("The torch peers were left out: `make bench` makes their environment, .venv-peers.")
 
 
@@ -177,23 +170,18 @@ def _vi(**settings: Any) -> credo.BayesByBackprop:
 
 
 def _numpyro_chunk(problem: Problem, guide: Any, elbo: Any) -> Callable[[], Any]:
-    """A compiled scan of NumPyro's SVI over minibatches, of the same network."""
+    """A compiled scan of NumPyro's SVI over minibatches, of the same flax network, wrapped as NumPyro has it."""
     x, y = map(jax.numpy.asarray, problem.arrays)
-    network = functional(problem.net, x)
+    built = problem.net.build(x.shape)
 
     def program(x: Any, y: Any) -> None:
-        weights = {
-            name: numpyro.sample(name, dist.Normal(0, 1).expand(leaf.shape).to_event())
-            for name, leaf in network.params.items()
-        }
-        logits = network.apply(weights, x)
+        network = random_nnx_module("net", built, prior=dist.Normal(0, 1))
+        logits = network(x)
         # The rows are taken outside: the plate sets the scale N/n, and the compiler drops the rows that it draws.
         with numpyro.plate("data", NUM_DATA, subsample_size=BATCH_SIZE):
             numpyro.sample("y", dist.Categorical(logits=logits), obs=y)
 
-    # From the network's own values, as in credo.
-    own = guide(program, init_loc_fn=init_to_value(values=network.params), init_scale=0.01)
-    svi = SVI(program, own, numpyro.optim.Adam(1e-3), elbo())
+    svi = SVI(program, guide(program, init_scale=0.01), numpyro.optim.Adam(1e-3), elbo())
     start = svi.init(jax.random.key(0), x[:BATCH_SIZE], y[:BATCH_SIZE])
 
     @jax.jit
@@ -205,30 +193,6 @@ def _numpyro_chunk(problem: Problem, guide: Any, elbo: Any) -> Callable[[], Any]
         return jax.lax.scan(step, state, jax.random.split(key, problem.num_steps))
 
     return lambda: run(start, jax.random.key(1))
-
-
-def _interpreter() -> str | None:
-    """Python of the peers' environment, if there is one."""
-    path = Path(os.environ.get("CREDO_PEERS", PEERS.parents[1] / ".venv-peers" / "bin" / "python"))
-    return str(path) if path.exists() else None
-
-
-def _torch(peer: str) -> dict[str, float]:
-    """Seconds per step of a torch peer, by network, in a process of its own."""
-    result = subprocess.run(
-        [str(_interpreter()), "-W", "ignore", str(PEERS / "vi_torch.py"), peer],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    if result.returncode != 0:
-        raise RuntimeError(f"{peer} failed:\n{result.stderr}")
-    return json.loads(result.stdout.splitlines()[-1])
-
-
-def _table(title: str, *columns: str) -> Table:
-    table = Table(title=title, title_justify="left")
-    for column in columns:
-        table.add_column(column, justify="left" if column in ("network", "method", "family", "peer") else "right")
-    return table
 
 
 if __name__ == "__main__":

@@ -6,8 +6,6 @@ import time
 
 import numpy as np
 
-NUM_PROBES = 40
-
 
 def main() -> None:
     settings = json.loads(sys.argv[1])
@@ -19,26 +17,40 @@ def main() -> None:
     from credo.evaluation.diagnostics import convergence
 
     problem = Problem(tuple(settings["sizes"]), settings["num_data"])
-    run = _credo if settings["side"] == "credo" else _numpyro
+    run = _numpyro if settings["side"] in ("parallel", "vectorized") else _credo
     elapsed, functions = run(problem, settings)
     print(json.dumps({"seconds": elapsed, "ess": convergence(functions).ess_bulk}))
-
-
-def _probes(x: np.ndarray) -> np.ndarray:
-    return x[np.linspace(0, len(x) - 1, NUM_PROBES).round().astype(int)]
 
 
 def _credo(problem, settings):  # type: ignore[no-untyped-def]
     import credo
 
-    x, y = problem.arrays()
-    model, data = problem.model(), credo.Data(x, y)
-    method = credo.NUTS(num_samples=settings["num"], num_warmup=settings["num"], max_depth=settings["depth"])
+    side = settings["side"]
+    model = problem.model_of_bde() if side == "mclmc, as bde" else problem.model()
+    method = _nuts(settings) if side == "credo" else _mclmc(settings)
     began = time.perf_counter()
-    posterior = credo.fit(model, data, method, progress=False)
+    posterior = credo.fit(model, problem.arrays(), method, progress=False)
     elapsed = time.perf_counter() - began
-    functions = posterior.predict(_probes(x)).functions
-    return elapsed, functions.reshape(4, settings["num"], -1)
+    functions = posterior.predict(problem.probes()).functions
+    return elapsed, functions.reshape(posterior.num_chains, posterior.num_draws, -1)
+
+
+def _nuts(settings):  # type: ignore[no-untyped-def]
+    import credo
+
+    return credo.NUTS(num_samples=settings["num"], num_warmup=settings["num"], max_depth=settings["depth"])
+
+
+def _mclmc(settings):  # type: ignore[no-untyped-def]
+    import credo
+
+    return credo.MCLMC(
+        num_samples=settings["draws"],
+        num_warmup=settings["warmup"],
+        num_chains=settings["members"],
+        thin=settings["thin"],
+        start=credo.MAP(num_steps=settings["training_steps"]),
+    )
 
 
 def _numpyro(problem, settings):  # type: ignore[no-untyped-def]
@@ -58,7 +70,7 @@ def _numpyro(problem, settings):  # type: ignore[no-untyped-def]
     names = [f"{kind}{layer}" for layer in range(len(problem.sizes) - 1) for kind in ("kernel", "bias")]
     flat = np.concatenate([np.reshape(samples[name], (4, settings["num"], -1)) for name in names], axis=-1)
     predict = jax.vmap(jax.vmap(problem.apply, (0, None)), (0, None))
-    return elapsed, np.asarray(predict(flat, _probes(x)))
+    return elapsed, np.asarray(predict(flat, problem.probes()))
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.special import erfinv
 
 from credo import random
 
@@ -157,13 +158,23 @@ def test_mix_is_a_bijection_with_avalanche():
         assert np.abs(np.array(rates) - 0.5).max() < 0.02, position
 
 
-def test_normals_are_normal():
-    draws = np.asarray(jax.random.normal(random.key(4), (NUM,)), np.float64)
+@pytest.mark.parametrize("normal", [jax.random.normal, random.normal])
+def test_normals_are_normal(normal):
+    draws = np.asarray(normal(random.key(4), (NUM,)), np.float64)
     root = np.sqrt(NUM)
     # Mean, variance, skewness and kurtosis, each over its standard error.
     z = np.array([draws.mean() * root, (draws.var() - 1) * root / np.sqrt(2)])
     z = np.append(z, [stats.skew(draws) * root / np.sqrt(6), stats.kurtosis(draws) * root / np.sqrt(24)])
     assert_plausible(*(2 * stats.norm.sf(np.abs(z))), stats.kstest(draws, "norm").pvalue)
+
+
+def test_normals_are_the_inverse_of_the_normal_distribution_function():
+    """Out to five sds: 2²² draws reach so far."""
+    num = 2**22
+    x = ((bits_of(random.key(5), num).view(np.int32) >> 7) | 1) * 2.0**-24
+    draws = np.asarray(random.normal(random.key(5), (num,)))
+    np.testing.assert_allclose(draws, np.sqrt(2) * erfinv(x), rtol=2e-5)
+    assert np.abs(draws).max() > 4.9
 
 
 @pytest.mark.parametrize("dtype", [jnp.uint8, jnp.uint16, jnp.uint32])

@@ -2,60 +2,39 @@
 
     python vi_torch.py PEER [NETWORK …]
 
-Batches of 128 taken by index, Adam, one draw per step, KL/N. Each peer gets its best: torch with one thread and with
-its default take turns, Adam is fused, denormal numbers are flushed (XLA does too), Pyro's validation is off.
+Batches of 128 taken by index, Adam, one draw per step, KL/N. Each peer gets its best: one thread or several, Adam is
+fused, denormal numbers are flushed, Pyro's validation is off.
 """
 
 import json
 import sys
-import time
-from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch_timing import Step, prepare, seconds_per_step
 
 NUM_DATA, BATCH_SIZE = 6_000, 128
-NUM_STEPS, NUM_ROUNDS, MAX_SECONDS = 20, 5, 2.0
 CONV, DENSE = "conv", "dense"
 # (kind, inputs, outputs); convolutions are of 5 × 5 without padding, and followed by max-pooling 2.
 NETWORKS = {
     "mlp": ((DENSE, 784, 400), (DENSE, 400, 400), (DENSE, 400, 10)),
     "cnn": ((CONV, 1, 16), (CONV, 16, 32), (DENSE, 512, 128), (DENSE, 128, 10)),
 }
-Step = Callable[[Tensor, Tensor], Any]
 
 
 def main() -> None:
-    torch.set_flush_denormal(True)
-    torch.manual_seed(0)
+    prepare()
     peer, *names = sys.argv[1:]
     make = pyro_step if peer == "pyro" else layers_step
-    print(json.dumps({name: seconds_per_step(make(peer, NETWORKS[name]), name) for name in names or NETWORKS}))
+    print(json.dumps({name: measure(make(peer, NETWORKS[name]), name) for name in names or NETWORKS}))
 
 
-def seconds_per_step(step: Step, name: str) -> float:
-    """The best round of either number of threads, after one that warms up; the two take turns."""
+def measure(step: Step, name: str) -> float:
     x = torch.rand(NUM_DATA, *((1, 28, 28) if name == "cnn" else (784,)))
     y = torch.randint(0, 10, (NUM_DATA,))
-    spent = dict.fromkeys((1, torch.get_num_threads()), 0.0)
-    best = float("inf")
-    for number in range(NUM_ROUNDS + 1):
-        for num_threads in spent:
-            # Two threads on a busy machine wait for each other, up to a second per step.
-            if number > 1 and spent[num_threads] > MAX_SECONDS:
-                continue
-            torch.set_num_threads(num_threads)
-            began = time.perf_counter()
-            num_steps, elapsed = 0, 0.0
-            while num_steps < NUM_STEPS and elapsed < MAX_SECONDS / 2:
-                rows = torch.randint(0, NUM_DATA, (BATCH_SIZE,))
-                step(x[rows], y[rows])
-                num_steps, elapsed = num_steps + 1, time.perf_counter() - began
-            spent[num_threads] += elapsed
-            best = min(best, elapsed / num_steps) if number > 0 else best
-    return best
+    return seconds_per_step(step, x, y, BATCH_SIZE)
 
 
 def forward(x: Tensor, layers: Any) -> tuple[Tensor, Any]:

@@ -18,14 +18,20 @@ if TYPE_CHECKING:
     from credo.evaluation.evaluate import Scores, evaluate
     from credo.evaluation.recalibration import recalibrate
     from credo.evaluation.report import report
+    from credo.inference import schedules
     from credo.inference.engine import NonFiniteError
     from credo.inference.ensemble import DeepEnsemble
     from credo.inference.fit import fit
     from credo.inference.hmc import HMC
     from credo.inference.ivon import IVON
+    from credo.inference.mclmc import MCLMC
     from credo.inference.metropolis import Metropolis, MetropolisHastings, Proposal
     from credo.inference.nuts import NUTS
     from credo.inference.point import MAP, MLE
+    from credo.inference.sghmc import SGHMC
+    from credo.inference.sgld import SGLD
+    from credo.inference.swag import SWAG
+    from credo.inference.tempering import ParallelTempering
     from credo.inference.vi import BayesByBackprop
     from credo.inference.vi import BayesByBackprop as VI
     from credo.mixture import Mixture
@@ -46,6 +52,7 @@ _HOME = {
     "Draws": "credo.posterior",
     "HMC": "credo.inference.hmc",
     "MAP": "credo.inference.point",
+    "MCLMC": "credo.inference.mclmc",
     "MLE": "credo.inference.point",
     "Metropolis": "credo.inference.metropolis",
     "MetropolisHastings": "credo.inference.metropolis",
@@ -53,9 +60,13 @@ _HOME = {
     "Model": "credo.models.program",
     "NUTS": "credo.inference.nuts",
     "NonFiniteError": "credo.inference.engine",
+    "ParallelTempering": "credo.inference.tempering",
     "Posterior": "credo.posterior",
     "Predictive": "credo.predictive",
     "Proposal": "credo.inference.metropolis",
+    "SGHMC": "credo.inference.sghmc",
+    "SGLD": "credo.inference.sgld",
+    "SWAG": "credo.inference.swag",
     "Scores": "credo.evaluation.evaluate",
     "compare": "credo.evaluation.compare",
     "conformal": "credo.evaluation.conformal",
@@ -75,6 +86,7 @@ _MODULES = {
     "networks": "credo.networks",
     "plot": "credo.plot",
     "priors": "credo.models.priors",
+    "schedules": "credo.inference.schedules",
 }
 
 
@@ -96,8 +108,12 @@ __all__ = [
     "HMC",
     "IVON",
     "MAP",
+    "MCLMC",
     "MLE",
     "NUTS",
+    "SGHMC",
+    "SGLD",
+    "SWAG",
     "VI",
     "BayesByBackprop",
     "Data",
@@ -110,6 +126,7 @@ __all__ = [
     "Mixture",
     "Model",
     "NonFiniteError",
+    "ParallelTempering",
     "Posterior",
     "Predictive",
     "Proposal",
@@ -130,4 +147,5 @@ __all__ = [
     "priors",
     "recalibrate",
     "report",
+    "schedules",
 ]

@@ -19,11 +19,11 @@ from credo import random
 from credo.data import Scaling, as_inputs
 from credo.models.program import Model
 from credo.models.sites import LOCAL_NOISE
-from credo.posterior import NUM_PREDICTIVE_DRAWS, Draws, Gaussian, Provenance
+from credo.posterior import NUM_PREDICTIVE_DRAWS, Draws, Flow, Gaussian, Provenance
 from credo.predictive import ClassPredictive, Predictive, predictive
 from credo.typing import Key, Theta
 
-Member = Draws | Gaussian
+Member = Draws | Gaussian | Flow
 
 # Below this share of the epistemic variance, what lies between the members moves its standard deviation by under 3%.
 SMALL_SHARE = 0.05
@@ -221,7 +221,7 @@ class Mixture:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PointEnsemble(Draws):
-    """Draws that are point estimates, one per chain: (1/M) Σᵢ δ(theta − thetaᵢ), the paper's deep ensembles.
+    """Draws that are point estimates, one per chain: Σᵢ αᵢ δ(theta − thetaᵢ), the paper's deep ensembles.
 
     They differ from the draws of a sampler in what there is to diagnose: no chain has anything to converge to.
     """
@@ -242,20 +242,25 @@ class PointEnsemble(Draws):
         return diagnose_ensemble(self.members, self.predict(self.probes), np.arange(self.num_chains))
 
 
-def joined(parts: Sequence[Draws], provenance: Provenance) -> Draws:
-    """Sets of draws of one model as the chains of one, each set with the same weight."""
+def joined(parts: Sequence[Draws], provenance: Provenance, weights: Sequence[float] | None = None) -> Draws:
+    """Sets of draws of one model as the chains of one.
+
+    Arguments:
+        weights: of the sets, adding up to one; equal by default.
+    """
     first = parts[0]
-    weights = None
-    if any(part.weights is not None for part in parts):
+    shares = None
+    if weights is not None or any(part.weights is not None for part in parts):
+        of_sets = np.full(len(parts), 1 / len(parts)) if weights is None else np.asarray(weights)
         equal = np.full((first.num_chains, first.num_draws), 1 / (first.num_chains * first.num_draws))
         own = [equal if part.weights is None else part.weights for part in parts]
-        weights = np.concatenate(own) / len(parts)
+        shares = np.concatenate([share * one for share, one in zip(of_sets, own, strict=True)])
     kind = PointEnsemble if first.num_draws == 1 else Draws
     return kind(
         first.model,
         _concatenated([part.theta for part in parts]),
         provenance,
-        weights=weights,
+        weights=shares,
         infos=_concatenated([part.infos or {} for part in parts]),
         trace=side_by_side([part.trace or {} for part in parts]),
     )

@@ -21,6 +21,11 @@ TINY = {
     "metropolis": {"num_samples": 8, "num_warmup": 10, "num_chains": 2, "thin": 3},
     "hmc": {"num_samples": 6, "num_warmup": 8, "num_chains": 2, "thin": 2, "max_leapfrogs": 8},
     "nuts": {"num_samples": 6, "num_warmup": 8, "num_chains": 2, "thin": 2, "max_depth": 3},
+    "mclmc": {"num_samples": 6, "num_warmup": 8, "num_chains": 2, "thin": 2},
+    "parallel_tempering": {"num_samples": 6, "num_warmup": 8, "num_chains": 2, "num_temperatures": 3},
+    "sgld": {"num_samples": 6, "num_warmup": 8, "num_chains": 2, "thin": 2, "batch_size": 7},
+    "sghmc": {"num_samples": 6, "num_warmup": 4, "num_chains": 2, "thin": 2, "num_cycles": 2, "restart": "prior"},
+    "swag": {"num_steps": 20, "num_warmup": 5, "collect_every": 2, "rank": 3, "batch_size": 7},
     "bayes_by_backprop": {"num_steps": 20, "batch_size": 7},
     "ivon": {"num_steps": 20, "batch_size": 7},
     "deep_ensemble": {"method": credo.BayesByBackprop(num_steps=20, batch_size=7), "members": 3},
@@ -102,12 +107,12 @@ def test_draws_are_in_chains(posterior, method):
         pytest.skip("not a posterior of draws")
     plan = method.plan()
     point_estimate = isinstance(method, credo.MAP)
-    axes = (1, 1) if point_estimate else (plan.num_chains, plan.num_kept)
+    axes = (1, 1) if point_estimate else (plan.num_chains, plan.num_draws)
     assert posterior.theta.keys() == posterior.model.template.keys()
     for name, leaf in posterior.theta.items():
         assert leaf.shape == axes + posterior.model.template[name].shape
         assert np.isfinite(leaf).all()
-    figures, steps = (posterior.trace, plan.num_kept) if point_estimate else (posterior.infos, plan.num_kept)
+    figures, steps = (posterior.trace, plan.num_kept) if point_estimate else (posterior.infos, plan.num_draws)
     assert all(figure.shape == (axes[0], steps) for figure in figures.values())
     assert np.isfinite(figures["log_joint"]).all()
 
@@ -175,7 +180,7 @@ def test_tells_what_it_will_hold_in_memory(method, model, data, posterior):
     assert needs.num_parameters == posterior.model.num_parameters == 14
     assert needs.num_bytes >= posterior.num_bytes
     if isinstance(posterior, credo.Draws):
-        assert needs.num_bytes == posterior.num_bytes
+        assert needs.num_bytes == posterior.num_bytes + method.extra_bytes(14)
     assert "14 parameters" in str(needs)
     assert "bytes" in str(needs) or "kB" in str(needs)
 

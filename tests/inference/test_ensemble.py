@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
+import optax
 import pytest
 
 import credo
@@ -17,7 +18,8 @@ from credo.inference import engine
 from credo.mixture import Mixture, PointEnsemble
 from credo.posterior import Provenance
 from credo.storage import KINDS, MANIFEST
-from tests.statistical.targets import Target, linear_regression
+from tests.statistical.moments import NUM_STANDARD_ERRORS
+from tests.statistical.targets import NOISE, Target, linear_regression
 
 BIMODAL_NOISE = 0.2
 # A seed with which two of the four members start on each side of zero.
@@ -54,7 +56,9 @@ def target() -> Target:
 
 @pytest.fixture(scope="module")
 def chosen_family() -> credo.BayesByBackprop:
-    return credo.BayesByBackprop(num_steps=1500, learning_rate=0.02, num_draws=8, start="prior")
+    # The rate goes down to nothing: where a constant one leaves the members is a matter of chance.
+    rate = optax.cosine_decay_schedule(0.02, 1500)
+    return credo.BayesByBackprop(num_steps=1500, learning_rate=rate, num_draws=8, start="prior")
 
 
 @pytest.fixture(scope="module")
@@ -110,6 +114,257 @@ def test_members_stop_early_each_for_itself(target: Target) -> None:
     alone = credo.fit(target.model, target.data, replace(method, members=1), validation=0.3)
     for name, leaf in alone.theta.items():
         np.testing.assert_array_equal(posterior.theta[name][:1], leaf)
+
+
+# -- lock-step ---------------------------------------------------------------------------------------------
+
+SMALL = credo.models.regression(credo.networks.MLP([6], out=1), noise=0.2)
+CURVE = credo.Data(np.linspace(-2, 2, 40), np.sin(2 * np.linspace(-2, 2, 40)))
+
+
+@pytest.fixture
+def two_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Groups are made for so many workers, whatever the machine."""
+    monkeypatch.setattr(engine, "available_cores", lambda: 2)
+
+
+def run_of(method: credo.DeepEnsemble, records_per_chunk: int = engine.RECORDS_PER_CHUNK) -> engine.Run:
+    return engine.run(method, SMALL.bind(CURVE), CURVE.batch(), records_per_chunk=records_per_chunk)
+
+
+def same_bits(one: object, other: object) -> bool:
+    return all(a.tobytes() == b.tobytes() for a, b in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True))
+
+
+LOCKSTEP = {
+    "map": credo.DeepEnsemble(credo.MAP(num_steps=60, batch_size=7), members=5),
+    "mle": credo.DeepEnsemble(credo.MLE(num_steps=60), members=5),
+    "vi": credo.DeepEnsemble(credo.BayesByBackprop(num_steps=60, batch_size=7), members=5),
+    "ivon": credo.DeepEnsemble(credo.IVON(num_steps=60, batch_size=7), members=5),
+    "anchored": credo.DeepEnsemble(credo.MAP(num_steps=60, batch_size=7), members=5, anchored=True),
+    "bagging": credo.DeepEnsemble(credo.MAP(num_steps=60, batch_size=7), members=5, bagging=True),
+    "bagging, all rows": credo.DeepEnsemble(credo.MAP(num_steps=60), members=5, bagging=True),
+}
+
+
+@pytest.mark.parametrize("method", LOCKSTEP.values(), ids=LOCKSTEP.keys())
+@pytest.mark.usefixtures("two_workers")
+def test_members_in_lockstep_are_the_members_one_by_one(
+    method: credo.DeepEnsemble, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Five members on two workers: groups of three, the last one filled up."""
+    driver = engine.Driver(method, SMALL.bind(CURVE), method.plan(), 10)
+    chains, units = driver.start_all(0, None, CURVE.batch(), None)
+    assert [len(unit.chains) for unit in units] == [3, 2]
+    assert [chain for unit in units for chain in unit.chains] == chains
+    assert {leaf.shape[0] for unit in units for leaf in jax.tree.leaves((unit.state, unit.rows))} == {3}
+    together, short = run_of(method), run_of(method, records_per_chunk=7)
+    assert same_bits((together.states, together.infos), (short.states, short.infos))
+    monkeypatch.setattr(engine, "PARAMETERS_PER_GROUP", 0)
+    apart = run_of(method)
+    for one, other in zip(jax.tree.leaves(together), jax.tree.leaves(apart), strict=True):
+        assert one.shape == other.shape
+        np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("members", "num_workers", "size"), [(10, 2, 5), (5, 2, 3), (3, 4, 1), (1, 2, 1), (400, 2, 200)]
+)
+def test_each_worker_takes_its_share_of_the_members(members: int, num_workers: int, size: int) -> None:
+    method = credo.DeepEnsemble(members=members)
+    driver = engine.Driver(method, SMALL.bind(CURVE), method.plan(), 10)
+    driver.num_workers = num_workers
+    assert driver.group_size() == size
+
+
+def test_members_of_large_networks_and_of_other_methods_run_apart() -> None:
+    large = credo.models.regression(credo.networks.MLP([200, 200], out=1)).bind(CURVE)
+    small = SMALL.bind(CURVE)
+    sampler = credo.NUTS(num_samples=1, num_chains=1)
+    for model, inner, held_out in (
+        (large, credo.MAP(), None), (small, sampler, None), (small, credo.MAP(), CURVE.batch())
+    ):  # fmt: skip
+        method = credo.DeepEnsemble(inner, members=100)
+        assert engine.Driver(method, model, method.plan(), 10).group_size(held_out) == 1
+
+
+@pytest.mark.usefixtures("two_workers")
+def test_members_in_lockstep_stop_each_for_itself() -> None:
+    inner = credo.BayesByBackprop(num_steps=5000, learning_rate=0.05, patience=1)
+    method = credo.DeepEnsemble(inner, members=4)
+    run, short = run_of(method), run_of(method, records_per_chunk=30)
+    assert same_bits(run.states, short.states)
+    assert np.all(run.states.checks_since == 1)
+    assert len(set(run.states.step.tolist())) > 1
+    posterior = method.posterior(SMALL.bind(CURVE), run)
+    assert posterior.trace["elbo"].shape == (4, run.states.step.min())
+
+
+@pytest.mark.usefixtures("two_workers")
+def test_one_broken_member_stops_its_group_and_all_keep_their_last_good_state() -> None:
+    def update(gradient, state, params=None):
+        count, broken = state
+        moved = jax.tree.map(lambda g: jnp.where((count == 7) & broken, jnp.nan, -1e-3 * g), gradient)
+        return moved, (count + 1, broken)
+
+    # Of the three members, those whose first bias is the greatest number of all will break.
+    poison = optax.GradientTransformation(lambda theta: (jnp.array(0), theta["noise"] > 0), update)
+    model = credo.models.regression(credo.networks.MLP([6], out=1)).bind(CURVE)
+    method = credo.DeepEnsemble(credo.MAP(num_steps=50, optimizer=poison, start="prior"), members=4)
+    chains, _ = engine.Driver(method, model, method.plan(), 5).start_all(0, None, CURVE.batch(), None)
+    assert len({bool(chain.state.optimizer[1]) for chain in chains}) == 2
+    for records_per_chunk in (5, 512):
+        with pytest.raises(credo.NonFiniteError, match="at step 8") as caught:
+            engine.run(method, model, CURVE.batch(), records_per_chunk=records_per_chunk)
+        assert caught.value.step == 8
+        if caught.value.posterior is not None:
+            assert all(np.isfinite(leaf).all() for leaf in caught.value.posterior.theta.values())
+            assert caught.value.posterior.num_chains == 4
+
+
+# -- what tells members apart ------------------------------------------------------------------------------
+
+NUM_MEMBERS = 400
+
+
+def settled(batch_size: int | None = None, num_steps: int = 600) -> credo.MAP:
+    """MAP that ends in the mode itself."""
+    rate = optax.cosine_decay_schedule(0.05, num_steps)
+    return credo.MAP(num_steps=num_steps, learning_rate=rate, batch_size=batch_size)
+
+
+@pytest.mark.parametrize("batch_size", [None, 10])
+def test_anchored_members_are_draws_of_the_posterior_of_linear_regression(
+    target: Target, batch_size: int | None
+) -> None:
+    method = credo.DeepEnsemble(settled(batch_size), members=NUM_MEMBERS, anchored=True)
+    posterior = credo.fit(target.model, target.data, method)
+    found = target.draws(posterior)[:, 0]
+    assert np.all(np.abs(found.mean(0) - target.mean) < NUM_STANDARD_ERRORS * target.sd / np.sqrt(NUM_MEMBERS))
+    # The sd of M normal numbers has a relative standard error of 1/√(2M): here 3.5%.
+    assert np.all(np.abs(found.std(0) / target.sd - 1) < NUM_STANDARD_ERRORS / np.sqrt(2 * NUM_MEMBERS))
+    assert posterior.diagnostics.advice == ()
+    plain = credo.fit(target.model, target.data, credo.DeepEnsemble(settled(batch_size), members=3))
+    assert target.draws(plain).std(axis=0).max() < 1e-3 * target.sd.min()
+    assert "the ensemble adds nothing: members agree everywhere" in plain.diagnostics.verdict
+
+
+def test_anchored_members_are_the_modes_of_their_own_problems(target: Target) -> None:
+    """theta = S(Aᵀy'/σ² + anchor), S⁻¹ = I + AᵀA/σ²: exactly, also where rows of the data are the same."""
+    data = credo.Data(np.concatenate([target.data.x] * 2), np.concatenate([target.data.y] * 2))
+    bound, method = target.model.bind(data), credo.DeepEnsemble(settled(), members=4, anchored=True)
+    run = engine.run(method, bound, data.batch())
+    design = np.column_stack([data.x, np.ones(data.size)])
+    for index in range(4):
+        key = jax.random.fold_in(random.key(0), run.states.seed[index])
+        noise = np.array([random.normal(jax.random.fold_in(key, row), ()) for row in range(data.size)])
+        assert len(set(noise.tolist())) == data.size
+        anchor = np.append(run.states.offset["head.kernel"][index].ravel(), run.states.offset["head.bias"][index])
+        disturbed = design.T @ (data.y + NOISE * noise) / NOISE**2 + anchor
+        expected = np.linalg.solve(np.eye(4) + design.T @ design / NOISE**2, disturbed)
+        theta = run.states.inner.theta
+        found = np.append(theta["head.kernel"][index].ravel(), theta["head.bias"][index])
+        np.testing.assert_allclose(found, expected, atol=2e-4)
+
+
+def test_anchored_members_follow_the_prior_where_the_data_are_silent() -> None:
+    """A prior of mean 3, correlated outputs with a known covariance, and one input that is always zero."""
+    covariance = np.array([[0.5, 0.3], [0.3, 0.4]])
+    prior = {"*": dist.Normal(3.0, 2.0)}
+    model = credo.models.regression(credo.networks.MLP([], out=2), prior=prior, noise=covariance)
+    rng = np.random.default_rng(0)
+    x = np.column_stack([rng.normal(size=25), np.zeros(25)])
+    y = np.column_stack([x[:, 0], -x[:, 0]]) + rng.multivariate_normal([0, 0], covariance, 25)
+    posterior = credo.fit(model, (x, y), credo.DeepEnsemble(settled(), members=NUM_MEMBERS, anchored=True))
+    kernel = posterior.theta["head.kernel"][:, 0]
+    tolerance = NUM_STANDARD_ERRORS / np.sqrt(2 * NUM_MEMBERS)
+    assert np.abs(kernel[:, 1].mean(0) - 3).max() < NUM_STANDARD_ERRORS * 2 / np.sqrt(NUM_MEMBERS)
+    assert np.abs(kernel[:, 1].std(0) / 2 - 1).max() < tolerance
+    # The exact posterior of all (2 × 3) weights: S⁻¹ = I/4 + (AᵀA ⊗ Σ⁻¹).
+    design = np.column_stack([x, np.ones(25)])
+    exact = np.linalg.inv(np.eye(6) / 4 + np.kron(design.T @ design, np.linalg.inv(covariance)))
+    found = np.concatenate([kernel.reshape(-1, 4), posterior.theta["head.bias"][:, 0]], axis=1)
+    scale = np.sqrt(np.diag(exact))
+    # A correlation of M pairs has a standard error of at most 1/√M, and a variance one of √(2/M).
+    error = (np.cov(found.T) - exact) / np.outer(scale, scale)
+    assert np.abs(error).max() < NUM_STANDARD_ERRORS * np.sqrt(2 / NUM_MEMBERS)
+
+
+def test_a_learned_noise_does_not_chase_the_disturbance() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(200, 1))
+    data = credo.Data(x, x[:, 0] + 0.5 * rng.normal(size=200))
+    model = credo.models.regression(credo.networks.MLP([], out=1))
+    method = credo.DeepEnsemble(settled(), members=20, anchored=True)
+    noise = credo.fit(model, data, method).constrained()["noise"]
+    plain = credo.fit(model, data, settled()).constrained()["noise"]
+    np.testing.assert_allclose(noise, plain, rtol=0.05)
+
+
+def test_anchored_members_of_a_classifier_differ_in_their_anchor_only() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(40, 2))
+    model = credo.models.classification(credo.networks.MLP([], out=2))
+    method = credo.DeepEnsemble(settled(), members=4, anchored=True)
+    posterior = credo.fit(model, (x, (x[:, 0] > 0).astype(int)), method)
+    assert posterior.theta["head.kernel"].std(axis=0).min() > 0.05
+    # At the mode of log p(D | theta) + log N(theta; anchor, I) the pull of the data is the way from the anchor.
+    bound = posterior.model
+    run = engine.run(method, bound, credo.Data(x, (x[:, 0] > 0).astype(int)).batch())
+    batch = credo.Data(x, (x[:, 0] > 0).astype(int)).batch()
+    for index in range(4):
+        theta = {name: leaf[index] for name, leaf in run.states.inner.theta.items()}
+        pull = jax.grad(bound.log_likelihood)(theta, batch)
+        for name, leaf in theta.items():
+            np.testing.assert_allclose(pull[name], leaf - run.states.offset[name][index], atol=1e-2)
+
+
+@pytest.mark.parametrize("batch_size", [None, 10])
+def test_bagged_members_are_the_modes_of_their_own_samples(target: Target, batch_size: int | None) -> None:
+    bound, method = target.model.bind(target.data), credo.DeepEnsemble(settled(), members=4, bagging=True)
+    batch = target.data.batch()
+    chains, _ = engine.Driver(method, bound, method.plan(), 10).start_all(0, None, batch, None)
+    found = target.draws(method.posterior(bound, engine.run(method, bound, batch)))[:, 0]
+    for chain, theta in zip(chains, found, strict=True):
+        rows = np.asarray(chain.rows)
+        # About 1 − 1/e of the rows are there.
+        assert 0.4 < len(set(rows.tolist())) / target.data.size < 0.85
+        design = np.column_stack([target.data.x, np.ones(30)])[rows]
+        expected = np.linalg.solve(
+            np.eye(4) + design.T @ design / NOISE**2, design.T @ target.data.y[rows] / NOISE**2
+        )  # fmt: skip
+        np.testing.assert_allclose(theta, expected, atol=1e-3)
+    assert len({tuple(np.asarray(chain.rows)) for chain in chains}) == 4
+    if batch_size is not None:
+        small = replace(method, method=settled(batch_size, num_steps=3000))
+        again = target.draws(method.posterior(bound, engine.run(small, bound, batch)))[:, 0]
+        np.testing.assert_allclose(again, found, atol=0.02)
+
+
+# -- weights -----------------------------------------------------------------------------------------------
+
+
+def test_weights_of_points_are_weights_of_draws(tmp_path) -> None:
+    method = credo.DeepEnsemble(credo.MAP(num_steps=5), members=3, weights=[1, 0, 3])
+    assert json.loads(json.dumps(method.to_config()))["weights"] == [0.25, 0.0, 0.75]
+    assert hash(method) == hash(replace(method, weights=(0.25, 0.0, 0.75)))
+    posterior = credo.fit(SMALL, CURVE, method)
+    np.testing.assert_allclose(posterior.weights, [[0.25], [0.0], [0.75]])
+    prediction = posterior.predict(X_NEW)
+    np.testing.assert_allclose(prediction.mean, [0.25, 0, 0.75] @ prediction.functions, rtol=1e-5, atol=1e-6)
+    posterior.save(tmp_path / "run")
+    np.testing.assert_array_equal(credo.load(tmp_path / "run").weights, posterior.weights)
+
+
+def test_weights_of_distributions_are_those_of_the_mixture() -> None:
+    method = credo.DeepEnsemble(credo.BayesByBackprop(num_steps=5), members=2, weights=(3, 1))
+    np.testing.assert_allclose(credo.fit(SMALL, CURVE, method).weights, [0.75, 0.25])
+
+
+def test_weights_of_samplers_are_shared_by_their_draws(target: Target) -> None:
+    sampler = credo.NUTS(num_samples=4, num_warmup=5, num_chains=1, max_depth=3)
+    posterior = credo.fit(target.model, target.data, credo.DeepEnsemble(sampler, members=2, weights=(3, 1)))
+    np.testing.assert_allclose(posterior.weights, np.repeat([[0.75], [0.25]], 4, axis=1) / 4)
 
 
 # -- starts ------------------------------------------------------------------------------------------------
@@ -373,6 +628,13 @@ BAD: list[tuple[Callable[[], object], str]] = [
     (lambda: credo.DeepEnsemble(credo.NUTS()), "NUTS runs 4 chains, which are an ensemble already"),
     (lambda: credo.DeepEnsemble(credo.DeepEnsemble()), "DeepEnsemble itself"),
     (lambda: credo.DeepEnsemble("map"), "method must be a method such as"),
+    (lambda: credo.DeepEnsemble(members=2, weights=[1.0]), "weights must be 2 numbers of at least zero"),
+    (lambda: credo.DeepEnsemble(members=2, weights=[1.0, -1.0]), "weights must be 2 numbers of at least zero"),
+    (lambda: credo.DeepEnsemble(members=2, weights=[0.0, 0.0]), "not all zero"),
+    (lambda: credo.DeepEnsemble(members=2, weights=[1.0, np.nan]), "weights must be 2 numbers of at least zero"),
+    (lambda: credo.DeepEnsemble(credo.BayesByBackprop(), anchored=True), "modes of the posterior.*is BayesByBackprop"),
+    (lambda: credo.DeepEnsemble(credo.MLE(), anchored=True), "modes of the posterior.*is MLE"),
+    (lambda: credo.DeepEnsemble(anchored=True, bagging=True), "count that noise twice; choose one"),
     (lambda: Mixture((), Provenance({}, 0, 0.0, 0)), "needs at least one"),
 ]
 
@@ -381,6 +643,26 @@ BAD: list[tuple[Callable[[], object], str]] = [
 def test_bad_input(make: Callable[[], object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make()
+
+
+@pytest.mark.parametrize(
+    "prior", [credo.priors.laplace(), credo.priors.scale_mixture(), {"*.bias": dist.StudentT(3.0)}], ids=repr
+)
+def test_priors_that_cannot_be_moved_are_refused(prior: object) -> None:
+    model = credo.models.regression(credo.networks.MLP([3], out=1), prior=prior)
+    with pytest.raises(ValueError, match=r"that of '.*' is not normal by itself; take normal priors"):
+        credo.fit(model, CURVE, credo.DeepEnsemble(anchored=True))
+
+
+def test_a_prior_within_a_prior_cannot_be_moved() -> None:
+    def hierarchical(x: np.ndarray, y: np.ndarray | None = None) -> None:
+        scale = numpyro.sample("scale", dist.HalfNormal(1.0))
+        w = numpyro.sample("w", dist.Normal(0, scale))
+        with numpyro.plate("data", x.shape[0]):
+            numpyro.sample("y", dist.Normal(w * x[:, 0], 1.0), obs=y)
+
+    with pytest.raises(ValueError, match="that of 'w' is not normal by itself"):
+        credo.fit(credo.Model(hierarchical), CURVE, credo.DeepEnsemble(anchored=True))
 
 
 def test_bad_input_of_a_mixture(mixture: Mixture, target: Target) -> None:

@@ -19,6 +19,7 @@ from credo.evaluation.compare import Comparison, compare
 from credo.evaluation.conformal import Conformal, conformal
 from credo.evaluation.detection import Detection, detect, detections
 from credo.evaluation.diagnostics import Diagnostics, diagnose
+from credo.evaluation.discretisation import DiscretisationBias, discretisation_bias
 from credo.evaluation.evaluate import Scores, evaluate
 from credo.evaluation.loo import LeaveOneOut, loo, waic
 from credo.evaluation.quantile_map import IsotonicQuantiles
@@ -49,6 +50,7 @@ __all__ = [
     "Conformal",
     "Detection",
     "Diagnostics",
+    "DiscretisationBias",
     "IsotonicClasses",
     "IsotonicQuantiles",
     "LeaveOneOut",
@@ -73,6 +75,7 @@ __all__ = [
     "detect",
     "detections",
     "diagnose",
+    "discretisation_bias",
     "ece",
     "evaluate",
     "loo",

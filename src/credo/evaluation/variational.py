@@ -31,10 +31,11 @@ class VariationalDiagnostics:
 
     Arguments:
         elbo, elbo_error: a lower bound of log p(D), from fresh draws of q, with its standard error; None if not known.
-        log_likelihood, kl: its two parts, smoothed over the last steps.
+        log_likelihood, kl: its two parts, smoothed over the last steps; KL is None where q was not fitted by the ELBO.
         relative_scale: median over arrays of (sd of q)/(sd of the prior).
         k_hat: of the importance weights; None where they would cost too much.
         kind: "Gaussian" or "Flow".
+        objective: what was climbed, "ELBO" or "log joint".
     """
 
     num_parameters: int
@@ -42,11 +43,12 @@ class VariationalDiagnostics:
     elbo: float | None
     elbo_error: float | None
     log_likelihood: float
-    kl: float
+    kl: float | None
     relative_scale: float
     k_hat: float | None
     advice: tuple[str, ...]
     kind: str = "Gaussian"
+    objective: str = "ELBO"
 
     @property
     def verdict(self) -> str:
@@ -54,15 +56,17 @@ class VariationalDiagnostics:
         if self.advice:
             return "Handle with care: " + "; ".join(self.advice) + "."
         if self.k_hat is None:
-            return "The ELBO has settled. How far q is from the posterior was too costly to find out."
-        return "The ELBO has settled, and q is close to the posterior."
+            return f"The {self.objective} has settled. How far q is from the posterior was too costly to find out."
+        return f"The {self.objective} has settled, and q is close to the posterior."
 
     def __str__(self) -> str:
         bound = "" if self.elbo is None else f"ELBO {self.elbo:.5g} ± {self.elbo_error:.2g}, "
+        likelihood = "log likelihood" if self.kl is None else "expected log likelihood"
+        kl = "" if self.kl is None else f", KL {self.kl:.5g}"
         k_hat = "not computed" if self.k_hat is None else f"{self.k_hat:.2f}"
         return (
             f"{self.kind} over {self.num_parameters:,} numbers, {self.num_steps:,} steps\n"
-            f"{bound}expected log likelihood {self.log_likelihood:.5g}, KL {self.kl:.5g} (nats)\n"
+            f"{bound}{likelihood} {self.log_likelihood:.5g}{kl} (nats)\n"
             f"sd of q / sd of the prior {self.relative_scale:.3g}, Pareto k̂ {k_hat}\n{self.verdict}"
         )
 
@@ -72,39 +76,43 @@ class VariationalDiagnostics:
 
 
 def diagnose_variational(posterior: "Gaussian | Flow") -> VariationalDiagnostics:
-    """All diagnostics of a q that was fitted by climbing the ELBO."""
+    """All diagnostics of a q that was fitted by climbing the ELBO, or to the iterates of a climb of the log joint."""
     trace = {name: values[0] for name, values in (posterior.trace or {}).items()}
     last = {name: float(np.mean(_tenth(values, -1))) for name, values in trace.items()}
     scale, shift = _relative_to_prior(posterior)
     evidence = posterior.evidence
+    objective = "ELBO" if "elbo" in trace else "log joint"
+    climbed = trace["elbo" if "elbo" in trace else "log_joint"]
     return VariationalDiagnostics(
         num_parameters=posterior.model.num_parameters,
-        num_steps=len(trace["elbo"]),
+        num_steps=len(climbed),
         elbo=evidence.get("elbo"),
         elbo_error=evidence.get("elbo_error"),
         log_likelihood=last["log_likelihood"],
-        kl=last["kl"],
+        kl=last.get("kl"),
         relative_scale=scale,
         k_hat=evidence.get("k_hat"),
-        advice=tuple(_advice(trace["elbo"], scale, shift, evidence.get("k_hat"))),
+        advice=tuple(_advice(objective, climbed, scale, shift, evidence.get("k_hat"))),
         kind=type(posterior).__name__,
+        objective=objective,
     )
 
 
-def _advice(elbo: np.ndarray, scale: float, shift: float, k_hat: float | None) -> list[str]:
+def _advice(objective: str, climbed: np.ndarray, scale: float, shift: float, k_hat: float | None) -> list[str]:
     found = []
-    before, after = _tenth(elbo, -2), _tenth(elbo, -1)
+    before, after = _tenth(climbed, -2), _tenth(climbed, -1)
     error = np.sqrt((np.var(before) + np.var(after)) / max(len(after), 1))
     if len(after) > 1 and np.mean(after) - np.mean(before) > 4 * error:
-        found.append("the ELBO is still climbing, so train longer or with a larger learning rate")
+        found.append(f"the {objective} is still climbing, so train longer or with a larger learning rate")
     if scale < POINT:
         found.append("q has collapsed to a point and shows no epistemic uncertainty")
     if scale > PRIOR and shift < 1 - PRIOR:
         found.append("q sits on the prior, so the data have taught it nothing: look at the noise and the learning rate")
     if k_hat is not None and k_hat > BAD_K:
+        instead = "try a richer family, or NUTS" if objective == "ELBO" else "or try NUTS"
         found.append(
             f"q is far from the posterior (Pareto k̂ {k_hat:.2f}, above {BAD_K}): judge its predictions on held-out "
-            "data, try a richer family, or NUTS where the model is small"
+            f"data, {instead} where the model is small"
         )
     return found
 

@@ -6,11 +6,14 @@ members. The members are the chains of one run of the engine.
 Lakshminarayanan et al., "Simple and scalable predictive uncertainty estimation using deep ensembles" (2017).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import jax
+import numpy as np
 
+from credo.inference.anchored import Anchored
 from credo.inference.method import Method, Needs, Plan, require_at_least
 from credo.inference.point import MAP
 from credo.models.program import Model
@@ -24,25 +27,40 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DeepEnsemble(Method):
-    """Independent runs of one method, side by side: (1/M) Σᵢ qᵢ(theta).
+    """Independent runs of one method, side by side: Σᵢ αᵢ qᵢ(theta).
 
-    Point estimates become `Draws` with a chain per member, a mixture of Dirac deltas; anything else a `Mixture`.
+    Point estimates become `Draws` with a chain per member, a mixture of Dirac deltas; so do the draws of samplers;
+    anything else becomes a `Mixture`.
 
     Members must start apart. The network's own values (start="network") are the same for all of them, so each member
     starts from those values *shuffled within each array*: a fresh draw from the same initialisation, whatever framework
     made it. Arrays of one value (biases at zero) stay as they are, and an initialisation whose order has a meaning
     (orthogonal) loses it; start="prior" draws each member's values from the prior instead.
 
-    Arguments:
-        method: what each member does: `MAP`, `MLE`, `BayesByBackprop`, `IVON`, or any other method of one chain.
-        members: how many.
+    Where a start is all that tells them apart, members agree wherever there is one mode, however wide. Two options make
+    them differ by what the data leave open:
 
-    >>> DeepEnsemble(MAP(num_steps=500), members=3).plan().num_chains
-    3
+    Arguments:
+        method: what each member does: `MAP`, `BayesByBackprop`, `IVON`, `SWAG`, or any other method of one chain.
+        members: how many.
+        weights: the αᵢ, at least zero; they are divided by their sum. Equal by default.
+        anchored: each member, a `MAP`, has a prior around an anchor of its own, drawn from the prior, and targets with
+            noise added that is drawn from the model. The spread is then that of the posterior for linear regression
+            with known noise, and of the prior where the data are silent. It takes normal priors. Targets that are not
+            normal given theta (class labels, counts) get no noise: there only the anchor is random, and the spread is
+            too small where there are many data. See `credo.inference.anchored`.
+        bagging: each member sees as many rows as there are, drawn with replacement (Breiman, "Bagging predictors",
+            1996).
+
+    >>> DeepEnsemble(MAP(num_steps=500), members=3, weights=[2, 1, 1]).weights
+    (0.5, 0.25, 0.25)
     """
 
     method: Method = field(default_factory=MAP)
     members: int = 5
+    weights: Sequence[float] | None = None
+    anchored: bool = False
+    bagging: bool = False
 
     def __post_init__(self) -> None:
         require_at_least(1, members=self.members)
@@ -57,6 +75,23 @@ class DeepEnsemble(Method):
                 f"method: {name} runs {num_chains} chains, which are an ensemble already; use credo.{name} by itself, "
                 "or a method of one chain such as credo.MAP()"
             )
+        if self.anchored and type(self.method) is not MAP:
+            raise ValueError(
+                f"anchored=True is for members that are modes of the posterior, credo.MAP(), and method is {name}: "
+                "the spread of its members would be counted on top of the spread between them, or it has no prior"
+            )
+        if self.anchored and self.bagging:
+            raise ValueError(
+                "anchored=True disturbs the targets by their noise, and bagging=True draws them anew: together they "
+                "would count that noise twice; choose one"
+            )
+        if self.weights is not None:
+            object.__setattr__(self, "weights", _shares(self.weights, self.members))
+
+    @property
+    def member(self) -> Method:
+        """What a member does, its own disturbance included."""
+        return Anchored(self.method) if self.anchored else self.method
 
     @property
     def start(self) -> str | Method:
@@ -64,6 +99,15 @@ class DeepEnsemble(Method):
 
     def plan(self) -> Plan:
         return replace(self.method.plan(), num_chains=self.members)
+
+    @property
+    def lockstep(self) -> bool:
+        return self.method.lockstep
+
+    def rows(self, key: Key, num_rows: int) -> Array | None:
+        if self.bagging:
+            return jax.random.randint(key, (num_rows,), 0, num_rows)
+        return self.member.rows(key, num_rows)
 
     @property
     def uses_held_out(self) -> bool:
@@ -92,34 +136,34 @@ class DeepEnsemble(Method):
         shuffle_key, init_key = jax.random.split(key)
         if self.start == "network":
             theta = _shuffled(shuffle_key, model, theta)
-        return self.method.init(init_key, model, theta, data, held_out)
+        return self.member.init(init_key, model, theta, data, held_out)
 
     def step(self, key: Key, model: Model, state: Tree, batch: Batch) -> tuple[Tree, Any]:
-        return self.method.step(key, model, state, batch)
+        return self.member.step(key, model, state, batch)
 
     def draw(self, model: Model, state: Tree) -> Tree:
-        return self.method.draw(model, state)
+        return self.member.draw(model, state)
 
     def finished(self, state: Tree) -> Array | bool:
-        return self.method.finished(state)
+        return self.member.finished(state)
 
     def healthy(self, state: Tree) -> Array | bool:
-        return self.method.healthy(state)
+        return self.member.healthy(state)
 
     def posterior(self, model: Model, run: "Run") -> "Draws | Mixture":
         from credo.mixture import Mixture, cut_to_shortest, joined
         from credo.posterior import Draws, Provenance
 
         num_members = len(jax.tree.leaves(run.states)[0])
-        parts: list[Any] = [self.method.posterior(model, _part(run, index)) for index in range(num_members)]
+        parts: list[Any] = [self.member.posterior(model, _part(run, index)) for index in range(num_members)]
         provenance = Provenance(self.to_config(), run.seed, run.seconds, 0, run.interrupted)
         has_own_xi = len({part.model.xi for part in parts}) > 1
         if not has_own_xi and all(isinstance(part, Draws) for part in parts):
-            return joined(parts, provenance)
+            return joined(parts, provenance, self.weights)
         # After an early stop the engine cuts all figures where a chunk ended, which is a matter of speed.
         traces = cut_to_shortest([part.trace or {} for part in parts])
         members = tuple(replace(part, trace=trace) for part, trace in zip(parts, traces, strict=True))
-        return Mixture(members, provenance)
+        return Mixture(members, provenance, self.weights)  # type: ignore[arg-type]
 
     def judged(self, posterior: "Posterior", data: Batch) -> "Posterior":
         from credo.mixture import Mixture
@@ -128,6 +172,16 @@ class DeepEnsemble(Method):
             return self.method.judged(posterior, data)
         members: Any = tuple(self.method.judged(member, data) for member in posterior.members)
         return replace(posterior, members=members)
+
+
+def _shares(weights: Sequence[float], members: int) -> tuple[float, ...]:
+    """The weights as shares of their sum."""
+    values = np.asarray(weights, np.float64)
+    if values.shape != (members,) or not np.all(np.isfinite(values)) or np.any(values < 0) or not values.sum() > 0:
+        raise ValueError(
+            f"weights must be {members} numbers of at least zero, one for each member and not all zero, got {weights}"
+        )
+    return tuple((values / values.sum()).tolist())
 
 
 def _shuffled(key: Key, model: Model, theta: Theta) -> Theta:

@@ -16,10 +16,15 @@ from credo.inference import engine
 from credo.inference.ensemble import DeepEnsemble
 from credo.inference.hmc import HMC
 from credo.inference.ivon import IVON
+from credo.inference.mclmc import MCLMC
 from credo.inference.method import Method, in_words
 from credo.inference.metropolis import Metropolis
 from credo.inference.nuts import NUTS
 from credo.inference.point import MAP, MLE
+from credo.inference.sghmc import SGHMC
+from credo.inference.sgld import SGLD
+from credo.inference.swag import SWAG
+from credo.inference.tempering import ParallelTempering
 from credo.inference.vi import BayesByBackprop
 from credo.models.program import Model
 from credo.posterior import Draws, Posterior
@@ -32,6 +37,11 @@ METHODS: Mapping[str, type[Method]] = {
     "metropolis": Metropolis,
     "hmc": HMC,
     "nuts": NUTS,
+    "mclmc": MCLMC,
+    "parallel_tempering": ParallelTempering,
+    "sgld": SGLD,
+    "sghmc": SGHMC,
+    "swag": SWAG,
     "bayes_by_backprop": BayesByBackprop,
     "ivon": IVON,
     "deep_ensemble": DeepEnsemble,

@@ -80,7 +80,7 @@ class Hamiltonian(Method):
         self, key: Key, model: Model, state: HamiltonianState, batch: Batch
     ) -> tuple[HamiltonianState, HamiltonianInfo]:
         def log_density(position: Array) -> Array:
-            return model.log_joint(_unravel(model, position), batch)
+            return model.log_joint(unravel_theta(model, position), batch)
 
         point, transition = self.transition(key, state, log_density)
         tuning = self.adaptation.update(state.tuning, state.step, point.position, transition.acceptance)
@@ -112,7 +112,7 @@ class Hamiltonian(Method):
     def posterior(self, model: Model, run: "Run") -> "Draws":
         from credo.posterior import Draws
 
-        theta = jax.vmap(jax.vmap(lambda position: _unravel(model, position)))(run.draws)
+        theta = jax.vmap(jax.vmap(lambda position: unravel_theta(model, position)))(run.draws)
         return Draws.from_run(self, model, theta, run)
 
 
@@ -156,7 +156,7 @@ class HMC(Hamiltonian):
         return trajectory.hmc(move_key, state.point, log_density, tuning.step_size, tuning.inverse_mass, num_leapfrogs)
 
 
-def _unravel(model: Model, position: Array) -> Theta:
+def unravel_theta(model: Model, position: Array) -> Theta:
     """theta from the flat vector of all its numbers."""
     zeros = {name: jnp.zeros(leaf.shape, leaf.dtype) for name, leaf in model.template.items()}
     return ravel_pytree(zeros)[1](position)

@@ -82,6 +82,10 @@ class IVON(Method):
         return Plan(num_kept=self.num_steps, batch_size=self.batch_size)
 
     @property
+    def lockstep(self) -> bool:
+        return True
+
+    @property
     def advice(self) -> str:
         return "lower the learning rate, raise the initial_curvature, or standardise the data"
 

@@ -1,7 +1,7 @@
 """What a method is: hyper-parameters in a frozen dataclass, and four pure functions for the engine to run."""
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import numpy as np
@@ -60,6 +60,15 @@ class Needs:
         return f"{self.num_parameters:,} parameters; stores {self.stored}: {in_words(self.num_bytes)}"
 
 
+class NumberedBatch(NamedTuple):
+    """A `Batch` that knows which rows of the data it holds: what a chain sees that has rows of its own."""
+
+    x: Array
+    y: Array
+    total: int | Array
+    rows: Array
+
+
 @dataclass(frozen=True)
 class Method:
     """An inference method. `init` and `step` are pure; `draw` says what to keep; `posterior` makes the result.
@@ -75,6 +84,15 @@ class Method:
 
     def plan(self) -> Plan:
         raise TypeError(f"{type(self).__name__} has no plan")
+
+    @property
+    def lockstep(self) -> bool:
+        """Whether all steps cost the same, so that chains may run as one axis of one program."""
+        return False
+
+    def rows(self, key: Key, num_rows: int) -> Array | None:
+        """The rows of the data that a chain sees, by number; then its batches are `NumberedBatch`es. None: all rows."""
+        return None
 
     def init(self, key: Key, model: Model, theta: Theta, data: Batch, held_out: Batch | None) -> Tree:
         """The state at step 0, from a starting point."""
@@ -177,4 +195,6 @@ def _jsonable(value: Any) -> Any:
         return value.to_config()
     if isinstance(value, np.generic):
         return value.item()
+    if isinstance(value, tuple):
+        return [_jsonable(item) for item in value]
     return value if isinstance(value, str | int | float | bool | None) else repr(value)

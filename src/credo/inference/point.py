@@ -104,6 +104,10 @@ class MAP(Method):
         return Plan(num_kept=self.num_steps, batch_size=self.batch_size)
 
     @property
+    def lockstep(self) -> bool:
+        return True
+
+    @property
     def uses_held_out(self) -> bool:
         return True
 

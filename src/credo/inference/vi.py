@@ -145,6 +145,10 @@ class BayesByBackprop(Method):
         return Plan(num_kept=self.num_steps, batch_size=self.batch_size)
 
     @property
+    def lockstep(self) -> bool:
+        return True
+
+    @property
     def advice(self) -> str:
         return "lower the learning rate or the initial_scale, or standardise the data"
 

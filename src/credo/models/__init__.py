@@ -7,6 +7,7 @@ from credo._text import nearest
 from credo.models import likelihoods, priors
 from credo.models.activations import activations, activations_from_config
 from credo.models.classification import classification
+from credo.models.paperfold import paperfold
 from credo.models.program import Model
 from credo.models.regression import regression
 
@@ -30,4 +31,4 @@ def from_config(config: Mapping[str, Any], net: Any = None) -> Model:
     return MODELS[name](net, **arguments)
 
 
-__all__ = ["MODELS", "Model", "activations", "classification", "from_config", "regression"]
+__all__ = ["MODELS", "Model", "activations", "classification", "from_config", "paperfold", "regression"]

@@ -1,6 +1,7 @@
 """The one place that splits a network into its structure and its parameters."""
 
 import inspect
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,7 +17,7 @@ from credo.networks.zoo import REGISTRY, ZooNetwork
 from credo.typing import Array, Theta, Tree
 
 # What the frameworks call "do not drop units, use the stored batch statistics", and the value that means it.
-_EVALUATION = {
+EVALUATION = {
     "train": False,
     "training": False,
     "is_training": False,
@@ -51,8 +52,8 @@ def functional(net: Any, x: Any = None) -> Network:
     """Split a network into a pure function and named parameters; the object passed in is never changed.
 
     State that is not trained (batch statistics, random streams, integer arrays) is carried along frozen, and
-    what behaves otherwise in training (dropout, batch normalisation) is put in evaluation mode. A parameter
-    that two nnx layers share appears once.
+    what behaves otherwise in training (dropout, batch normalisation) is put in evaluation mode: see
+    `with_statistics` for batch statistics that fit the data. A parameter that two nnx layers share appears once.
 
     Args:
         net: a flax.nnx module, a flax.linen module or `(module, variables)`, an equinox module (it acts on
@@ -94,28 +95,29 @@ def _adapt(net: Any, x: Any) -> Network:
     if isinstance(net, nnx.Module) and callable(net):
         return _from_nnx(net)
     if isinstance(net, linen.Module):
-        return _from_linen(net, _initial_variables(net, _example(net, x)))
-    if _is_equinox(net) and callable(net):
+        return _from_linen(net, initial_variables(net, _example(net, x)))
+    if is_equinox(net) and callable(net):
         return _from_equinox(net)
     if isinstance(net, tuple) and len(net) == 2:
         first, second = net
         if isinstance(first, linen.Module):
             return _from_linen(first, second)
-        if _is_equinox(first) and _is_equinox(second):
+        if is_equinox(first) and is_equinox(second):
             return _from_equinox(first, second)
-        if callable(first) and not isinstance(first, nnx.Module) and not _is_equinox(first):
+        if callable(first) and not isinstance(first, nnx.Module) and not is_equinox(first):
             return _from_pair(first, second)
     got = "a class: make an instance of it" if isinstance(net, type) else f"of type {type(net).__qualname__}"
     raise TypeError(f"net is {got}, which is not a network that credo can split. It takes {_ACCEPTED}.")
 
 
 def _from_nnx(net: Any) -> Network:
+    _warn_if_initial(net, nnx.state(net, nnx.BatchStat))
     copy = nnx.clone(net)
     copy.eval()
-    structure, trainable, frozen = nnx.split(copy, _is_trainable_variable, ...)
+    structure, trainable, frozen = nnx.split(copy, is_trainable_variable, ...)
     # Bare arrays: `merge` reuses the Variables it is given, and their state would leak from trace to trace.
     frozen = nnx.to_pure_dict(frozen)
-    flags = _evaluation_flags(net)
+    flags = evaluation_flags(net)
 
     def call(params: Tree, x: Array) -> Array:
         return nnx.merge(structure, params, frozen)(x, **flags)
@@ -123,8 +125,8 @@ def _from_nnx(net: Any) -> Network:
     return _network(net, call, nnx.to_pure_dict(trainable), config=network_config(net))
 
 
-def _is_trainable_variable(_: Any, value: Any) -> bool:
-    return isinstance(value, nnx.Param) and _is_inexact(value)
+def is_trainable_variable(_: Any, value: Any) -> bool:
+    return isinstance(value, nnx.Param) and is_inexact(value)
 
 
 def _from_linen(module: Any, variables: Any) -> Network:
@@ -134,7 +136,8 @@ def _from_linen(module: Any, variables: Any) -> Network:
             "Pass (module, module.init(key, x)), the whole dictionary."
         )
     variables = linen.unbox(dict(variables))
-    flags = _evaluation_flags(module)
+    _warn_if_initial(module, variables.get("batch_stats"))
+    flags = evaluation_flags(module)
 
     def call(params: Tree, x: Array) -> Array:
         return module.apply({**variables, "params": params}, x, **flags)
@@ -142,13 +145,13 @@ def _from_linen(module: Any, variables: Any) -> Network:
     return _network(module, call, variables["params"])
 
 
-def _initial_variables(module: Any, x: Any) -> Any:
+def initial_variables(module: Any, x: Any) -> Any:
     one_row = jnp.zeros((1, *x.shape[1:]), x.dtype)
-    variables = module.init(jax.random.key(0), one_row, **_evaluation_flags(module))
+    variables = module.init(jax.random.key(0), one_row, **evaluation_flags(module))
     return {"params": {}, **variables}
 
 
-def _is_equinox(value: Any) -> bool:
+def is_equinox(value: Any) -> bool:
     # By name: an optional package is not imported to find out that an object is not its own.
     return any(base.__module__.partition(".")[0] == "equinox" for base in type(value).__mro__)
 
@@ -164,7 +167,8 @@ def _from_equinox(module: Any, state: Any = None) -> Network:
             f"{type(module).__name__} has layers with state (such as BatchNorm): pass the pair "
             "(module, state) that eqx.nn.make_with_state returns."
         )
-    flags = _evaluation_flags(module)
+    _warn_if_initial(module, state)
+    flags = evaluation_flags(module)
     if "key" in inspect.signature(module).parameters:
         flags["key"] = None  # in inference mode nothing draws from it
     evaluation = eqx.nn.inference_mode(module)
@@ -193,14 +197,12 @@ def _network(
     outputs_first: bool = False,
 ) -> Network:
     """The network of `call(tree, x)` whose parameters are the floating-point arrays of the tree."""
-    leaves, structure = jax.tree_util.tree_flatten_with_path(tree)
-    # A tree that is a single array has an empty path.
-    named = [(_dotted(path) or "params", leaf) for path, leaf in leaves]
+    named, structure = by_path(tree)
     # A copy: the caller may go on writing into a NumPy array, or donate the buffers of a module in training.
-    params = {name: np.array(leaf) for name, leaf in named if _is_inexact(leaf)}
+    params = {name: np.array(leaf) for name, leaf in named if is_inexact(leaf)}
     if not params:
         raise ValueError(f"{_name(net)} has no trainable parameters: none of its arrays is of a floating type.")
-    if len(params) < sum(_is_inexact(leaf) for _, leaf in named):
+    if len(params) < sum(is_inexact(leaf) for _, leaf in named):
         raise ValueError(f"Two parameters of {_name(net)} have the same path: take the dots out of its keys.")
 
     def apply(theta: Theta, x: Array) -> Array:
@@ -210,21 +212,37 @@ def _network(
     return Network(with_patches(apply), params, fan_ins(params, outputs_first=outputs_first), config)
 
 
-def _dotted(path: Any) -> str:
-    return jax.tree_util.keystr(path, simple=True, separator=".")
+def by_path(tree: Tree) -> tuple[list[tuple[str, Any]], Any]:
+    """The leaves of a tree, each with its dotted path, and its structure."""
+    leaves, structure = jax.tree_util.tree_flatten_with_path(tree)
+    # A tree that is a single array has an empty path.
+    named = [(jax.tree_util.keystr(path, simple=True, separator=".") or "params", leaf) for path, leaf in leaves]
+    return named, structure
 
 
 def _name(net: Any) -> str:
     return getattr(net, "__name__", type(net).__name__)
 
 
-def _is_inexact(value: Any) -> bool:
+def is_inexact(value: Any) -> bool:
     return hasattr(value, "dtype") and jnp.issubdtype(value.dtype, jnp.inexact)
 
 
-def _evaluation_flags(net: Any) -> dict[str, Any]:
+def _warn_if_initial(net: Any, statistics: Tree) -> None:
+    """Say so where batch statistics are the ones a network is made with: then its batch normalisation does nothing."""
+    arrays = [np.asarray(leaf) for leaf in jax.tree.leaves(statistics) if is_inexact(leaf)]
+    if arrays and all(np.all(array == 0) or np.all(array == 1) for array in arrays):
+        warnings.warn(
+            f"the batch statistics of {_name(net)} are still its initial ones (mean 0, variance 1). They are constants "
+            "of the model, so its batch normalisation does nothing; set them from the data, with "
+            "credo.networks.with_statistics(net, x)",
+            stacklevel=2,
+        )
+
+
+def evaluation_flags(net: Any) -> dict[str, Any]:
     """The arguments that put a call of the network in evaluation mode, as far as its signature has them."""
-    return {name: _EVALUATION[name] for name in inspect.signature(net).parameters if name in _EVALUATION}
+    return {name: EVALUATION[name] for name in inspect.signature(net).parameters if name in EVALUATION}
 
 
 def _example(net: Any, x: Any) -> Any:

@@ -1,0 +1,188 @@
+"""Posteriors from stochastic gradients and microcanonical dynamics: what they cost, beside SGD, NUTS and peers.
+
+    python -m benchmarks sampling
+
+Steps run inside the engine's compiled chunks, or in whole runs that were compiled before; the sides take turns and the
+best of several rounds counts. Comparisons of samplers are whole runs, each in a new process, with compilation. The
+peers need an environment of their own, which `make bench` makes; CREDO_PEERS names the interpreter of another.
+"""
+
+import json
+import sys
+import tempfile
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import optax
+
+import credo
+from benchmarks import peers
+from benchmarks.problems import MEDIUM
+from benchmarks.tables import console, new_table
+from benchmarks.timing import best_of, in_new_process
+from benchmarks.vi import BATCH_SIZE, MLP
+from credo.evaluation.diagnostics import convergence
+from credo.inference import engine
+from credo.inference.method import Method
+
+MEMBERS, MEMBER_BATCH, MEMBER_STEPS = 10, 64, 2_000
+SWAG_STEPS = 600
+# Draws of 478,000 weights: one in so many steps is kept, of each method alike.
+THIN = 20
+WITHOUT_PEERS = "The peers were left out: `make bench` makes their environment, .venv-peers."
+# The two samplers of the same posterior, each with settings that suit it.
+NUTS = {"side": "credo", "num": 200, "depth": 10}
+MCLMC = {"side": "mclmc", "members": 4, "draws": 500, "thin": 20, "warmup": 2_000, "training_steps": 2_000}
+# The settings in which the peer is timed: members, draws and steps are the same on both sides.
+AS_BDE = MCLMC | {"side": "mclmc, as bde", "members": 10}
+
+
+def main() -> None:
+    """All tables."""
+    steps()
+    trainings()
+    members()
+    samplers()
+    if peers.interpreter() is None:
+        console.print(WITHOUT_PEERS)
+        return
+    against_torch()
+    against_bde()
+
+
+def steps() -> None:
+    """A step of SGLD and SGHMC beside one of SGD."""
+    table = new_table(f"{MLP.label}, batch {BATCH_SIZE}: time per step", "method", "per step", "ratio to SGD", "asked")
+    sides = {"SGD": _sgd(), "SGLD": _sgld(), "SGHMC": credo.SGHMC(batch_size=BATCH_SIZE)}
+    times = MLP.per_step({name: MLP.chunk(method, THIN) for name, method in sides.items()})
+    for name, time in times.items():
+        asked = "≤ 1.5" if name == "SGLD" else ""
+        table.add_row(name, f"{time * 1e3:.2f} ms", f"{time / times['SGD']:.2f}", asked)
+    console.print(table)
+
+
+def trainings() -> None:
+    """SWAG, half of whose steps collect, beside SGD with the same momentum."""
+    title = f"{MLP.label}, batch {BATCH_SIZE}: training, {SWAG_STEPS:,} steps"
+    table = new_table(title, "method", "seconds", "ratio to SGD", "asked")
+    half = SWAG_STEPS // 2
+    swag = credo.SWAG(num_warmup=half, num_steps=half, batch_size=BATCH_SIZE)
+    sides = {"SGD with momentum": _sgd(num_steps=SWAG_STEPS, momentum=swag.momentum), "SWAG": swag}
+    times = best_of(5, {name: _training(method, MLP.model, MLP.arrays) for name, method in sides.items()})
+    for name, time in times.items():
+        asked = "≤ 1.1" if name == "SWAG" else ""
+        table.add_row(name, f"{time:.2f}", f"{time / times['SGD with momentum']:.2f}", asked)
+    console.print(table)
+
+
+def members() -> None:
+    """Ten members beside one: the same steps, compiled before."""
+    title = f"8-50-50-1, batch {MEMBER_BATCH}: training, {MEMBER_STEPS:,} steps"
+    table = new_table(title, "what", "seconds", "ratio", "asked")
+    times = best_of(5, {"one": _small_training(_member()), "ten": _small_training(_ensemble())})
+    table.add_row("one network", f"{times['one']:.3f}", "1.00", "")
+    table.add_row(f"{MEMBERS} members", f"{times['ten']:.3f}", f"{times['ten'] / times['one']:.2f}", "≤ 4")
+    console.print(table)
+
+
+def samplers() -> None:
+    """Ensemble-initialised MCLMC beside NUTS: least function-space ESS per second of a whole run."""
+    columns = ("method", "seconds", "least ESS", "ESS per second", "ratio", "asked")
+    table = new_table(f"{MEDIUM.name}: whole runs, 4 chains", *columns)
+    runs = {name: _best_run(settings) for name, settings in (("NUTS", NUTS), ("MCLMC from MAP", MCLMC))}
+    speeds = {name: run["ess"] / run["seconds"] for name, run in runs.items()}
+    for name, run in runs.items():
+        ratio = f"{speeds[name] / speeds['NUTS']:.1f}"
+        asked = "" if name == "NUTS" else "≥ 5"
+        table.add_row(name, f"{run['seconds']:.1f}", f"{run['ess']:.0f}", f"{speeds[name]:.2f}", ratio, asked)
+    console.print(table)
+
+
+def against_torch() -> None:
+    """SGLD of posteriors, and ten trainings in PyTorch, one after another."""
+    table = new_table("Torch peers", "what", "peer", "credo", "ratio", "asked")
+    sgld, ensemble = MLP.chunk(_sgld(), THIN), _small_training(_ensemble())
+    best_of(2, {"sgld": sgld, "ensemble": ensemble})
+    theirs: dict[str, float] = peers.measure("sampling_torch.py")
+    # After the peer: both see the same minutes of the machine.
+    ours = best_of(5, {"sgld": sgld, "ensemble": ensemble})
+    pairs = (
+        ("SGLD step, posteriors", theirs["sgld"], ours["sgld"] / MLP.num_steps, "≥ 3"),
+        (f"{MEMBERS} trainings", theirs["training"] * MEMBERS * MEMBER_STEPS, ours["ensemble"], "≥ 5"),
+    )
+    for what, peer, own, asked in pairs:
+        table.add_row(what, _time(peer), _time(own), f"{peer / own:.1f}", asked)
+    console.print(table)
+
+
+def against_bde() -> None:
+    """Ensemble-initialised sampling by sklearn-contrib-bde: the same model, members, draws and steps."""
+    title = f"8-50-50-2, ReLU, N={MEDIUM.num_data:,}: whole runs, {AS_BDE['members']} members × {AS_BDE['draws']} draws"
+    table = new_table(title, "what", "seconds", "least ESS", "ratio of seconds", "asked")
+    runs = {"sklearn-contrib-bde": _bde(), "credo": _best_run(AS_BDE)}
+    for name, run in runs.items():
+        ratio = runs["sklearn-contrib-bde"]["seconds"] / run["seconds"]
+        asked = "> 1" if name == "credo" else ""
+        table.add_row(name, f"{run['seconds']:.1f}", f"{run['ess']:.0f}", f"{ratio:.1f}", asked)
+    console.print(table)
+
+
+# -- pieces ------------------------------------------------------------------------------------------------
+
+
+def _sgd(num_steps: int = 2_000, momentum: float = 0.0) -> Method:
+    optimizer = optax.sgd(1e-2, momentum=momentum or None)
+    return credo.MAP(num_steps=num_steps, optimizer=optimizer, batch_size=BATCH_SIZE)
+
+
+def _sgld() -> Method:
+    return credo.SGLD(batch_size=BATCH_SIZE)
+
+
+def _member() -> Method:
+    return credo.MAP(num_steps=MEMBER_STEPS, learning_rate=1e-3, batch_size=MEMBER_BATCH)
+
+
+def _ensemble() -> Method:
+    return credo.DeepEnsemble(_member(), members=MEMBERS)
+
+
+def _training(method: Method, model: credo.Model, arrays: tuple[Any, Any]) -> Callable[[], Any]:
+    """A whole run of the engine, compiled by its first call."""
+    batch = credo.Data(*arrays).batch()
+    return lambda: engine.run(method, model, batch, progress=False).states
+
+
+def _small_training(method: Method) -> Callable[[], Any]:
+    """The same, on 8-50-50-1."""
+    return _training(method, MEDIUM.model().bind(MEDIUM.arrays()), MEDIUM.arrays())
+
+
+def _best_run(settings: dict[str, Any], rounds: int = 2) -> dict[str, float]:
+    """The fastest of several whole runs, each in a new process."""
+    arguments = json.dumps({"sizes": MEDIUM.sizes, "num_data": MEDIUM.num_data} | settings)
+    command = [sys.executable, "-W", "ignore", "-m", "benchmarks.whole_run", arguments]
+    return min((in_new_process(command) for _ in range(rounds)), key=lambda run: run["seconds"])
+
+
+def _bde(rounds: int = 2) -> dict[str, float]:
+    """The same of sklearn-contrib-bde."""
+    x, y = MEDIUM.arrays()
+    settings = json.dumps(AS_BDE | {"hidden": MEDIUM.sizes[1:-1]})
+    with tempfile.TemporaryDirectory() as folder:
+        data, functions = Path(folder) / "data.npz", Path(folder) / "functions.npy"
+        np.savez(data, x=x, y=y, probes=MEDIUM.probes())
+        run = partial(peers.measure, "sampling_bde.py", str(data), str(functions), settings)
+        fastest = min(run()["seconds"] for _ in range(rounds))
+        return {"seconds": fastest, "ess": convergence(np.load(functions)).ess_bulk}
+
+
+def _time(value: float) -> str:
+    return f"{value:.2f} s" if value >= 0.1 else f"{value * 1e3:.2f} ms"
+
+
+if __name__ == "__main__":
+    main()

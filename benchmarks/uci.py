@@ -1,0 +1,349 @@
+"""The UCI regression benchmark: any methods, any of the nine sets, the standard splits, beside published figures.
+
+    CREDO_DATA=folder python -m benchmarks uci [--sets boston,yacht] [--methods map,vi] [--splits 5] [--out FILE]
+
+One hidden layer of 50 ReLU units (100 for protein), inputs and target standardised on the training part, root mean
+squared error and log-likelihood per test point in the target's own units, mean ± standard error over the splits. Every
+fit is one line of the file of results, and is not repeated as long as its settings stay the same.
+"""
+
+import argparse
+import json
+import os
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from rich.progress import track
+
+import credo
+from benchmarks import published
+from benchmarks.published import Figure
+from benchmarks.tables import console, new_table
+from credo.inference.method import Method
+from credo.inference.schedules import Cosine
+
+RESULTS = Path(__file__).parent / "results" / "uci.jsonl"
+# Above this many rows a step takes a minibatch: a full one would cost more than it tells.
+LARGE, BATCH_SIZE = 2_000, 256
+# The noise of minibatches is what makes SWAG wander: small sets need some, too.
+SMALL_BATCH = 32
+MEMBERS = 5
+# Prediction by a posterior that can be drawn from without end; draws of a chain are all used.
+NUM_DRAWS = 200
+
+
+class Recipe(NamedTuple):
+    """How a method is used.
+
+    Arguments:
+        noise: of the model.
+        method: for a number of training rows.
+        validation: the share of these that is set aside to stop early by.
+    """
+
+    noise: str
+    method: Callable[[int], Method]
+    validation: float | None = None
+
+
+def _minibatch(num_rows: int) -> int | None:
+    return BATCH_SIZE if num_rows > LARGE else None
+
+
+def _optimised(num_rows: int) -> dict[str, Any]:
+    """Steps, and a learning rate that falls to zero over them."""
+    num_steps = 30_000 if num_rows > LARGE else 10_000
+    return {
+        "num_steps": num_steps,
+        "learning_rate": Cosine(1e-2, num_steps),
+        "batch_size": _minibatch(num_rows),
+    }
+
+
+def _map(num_rows: int) -> Method:
+    return credo.MAP(**_optimised(num_rows))
+
+
+def _start(num_rows: int) -> Method:
+    """A short way towards a mode. At the mode itself the noise is so small that a chain needs long to leave it."""
+    num_steps = 5_000 if num_rows > LARGE else 1_000
+    rate = Cosine(1e-2, num_steps)
+    return credo.MAP(num_steps=num_steps, learning_rate=rate, batch_size=_minibatch(num_rows))
+
+
+def _vi(num_rows: int) -> Method:
+    return credo.BayesByBackprop(**_optimised(num_rows), initial_scale=0.05)
+
+
+def _ensemble(num_rows: int) -> Method:
+    return credo.DeepEnsemble(_map(num_rows), members=MEMBERS)
+
+
+def _ensemble_vi(num_rows: int) -> Method:
+    return credo.DeepEnsemble(_vi(num_rows), members=MEMBERS)
+
+
+def _swag(num_rows: int) -> Method:
+    """With Adam: where the noise is small, one rate for all weights is too large for some of them."""
+    return credo.SWAG(
+        optimizer="adam",
+        learning_rate=1e-3,
+        collecting_rate=1e-3,
+        batch_size=_minibatch(num_rows) or SMALL_BATCH,
+        start=_start(num_rows),
+    )
+
+
+def _multiswag(num_rows: int) -> Method:
+    return credo.DeepEnsemble(_swag(num_rows), members=MEMBERS)
+
+
+def _langevin(num_rows: int) -> dict[str, Any]:
+    """What SGLD and SGHMC share: a chain from each of several starting points."""
+    return {
+        "num_samples": 100,
+        "num_warmup": 5_000,
+        "thin": 100,
+        "num_chains": MEMBERS,
+        "batch_size": _minibatch(num_rows),
+        "start": _start(num_rows),
+    }
+
+
+def _sgld(num_rows: int) -> Method:
+    return credo.SGLD(**_langevin(num_rows), step_size=1e-5, preconditioner="rmsprop")
+
+
+def _sghmc(num_rows: int) -> Method:
+    return credo.SGHMC(**_langevin(num_rows), step_size=1e-5)
+
+
+def _mclmc(num_rows: int) -> Method:
+    num_samples, num_warmup, thin = (100, 2_000, 10) if num_rows > LARGE else (200, 3_000, 20)
+    settings = {"num_samples": num_samples, "num_warmup": num_warmup, "thin": thin, "num_chains": MEMBERS}
+    return credo.MCLMC(**settings, start=_start(num_rows))
+
+
+def _nuts(num_rows: int) -> Method:
+    max_depth = 5 if num_rows > LARGE else 7
+    return credo.NUTS(num_samples=100, num_warmup=150, max_depth=max_depth, start=_start(num_rows))
+
+
+METHODS = {
+    # Points are sure of what they have learned by heart, so they stop early; a scale that the network gives makes them
+    # surer still, and only whole chains, which average over it, gain by it.
+    "map": Recipe("learned", _map, validation=0.1),
+    "ensemble": Recipe("learned", _ensemble, validation=0.1),
+    "vi": Recipe("learned", _vi),
+    "ensemble_vi": Recipe("learned", _ensemble_vi),
+    "swag": Recipe("learned", _swag),
+    "multiswag": Recipe("learned", _multiswag),
+    "sgld": Recipe("learned", _sgld),
+    "sghmc": Recipe("learned", _sghmc),
+    "mclmc": Recipe("heteroscedastic", _mclmc),
+    "nuts": Recipe("heteroscedastic", _nuts),
+}
+NUM_SPLITS = dict.fromkeys(published.SETS, 20) | {"protein": 5}
+
+
+class Fit(NamedTuple):
+    """One fit to be made, or made."""
+
+    name: str
+    method: str
+    split: int
+
+
+def main(arguments: Sequence[str] = ()) -> None:
+    """Make the fits that are missing, then print the tables."""
+    options = _options(arguments)
+    try:
+        data = {name: credo.datasets.uci(name) for name in options.sets}
+    except FileNotFoundError as error:
+        console.print(f"skipped: {error}")
+        return
+    results = Results(options.out)
+    wanted = [
+        Fit(name, method, split)
+        for name in options.sets
+        for method in options.methods
+        for split in range(min(options.splits, NUM_SPLITS[name]))
+    ]
+    settings = {fit: settings_of(fit, data[fit.name]) for fit in wanted}
+    missing = [fit for fit in wanted if results.find(fit, settings[fit]) is None]
+    for fit in track(missing, "fits", console=console, disable=not missing):
+        try:
+            scores = measure(fit, data[fit.name])
+        except credo.NonFiniteError as error:
+            console.print(f"{_words(fit)}: left out, {error}")
+            continue
+        results.add(fit, settings[fit], scores)
+        console.print(f"{_words(fit)}: " + ", ".join(f"{key} {value:.4g}" for key, value in scores.items()))
+    found = {fit: results.find(fit, settings[fit]) for fit in wanted}
+    show({fit: scores for fit, scores in found.items() if scores is not None}, options.sets)
+
+
+def _options(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks uci", description=__doc__.splitlines()[0])
+    parser.add_argument("--sets", default=",".join(published.SETS), help="comma-separated; all by default")
+    parser.add_argument("--methods", default=",".join(METHODS), help="comma-separated; all by default")
+    parser.add_argument("--splits", type=int, default=5, help="the first so many of the 20 (protein: 5) splits")
+    parser.add_argument("--out", type=Path, default=RESULTS, help="the file of results, which is continued")
+    options = parser.parse_args(list(arguments))
+    for argument, known in (("sets", published.SETS), ("methods", METHODS)):
+        names = getattr(options, argument).split(",")
+        unknown = [name for name in names if name not in known]
+        if unknown:
+            parser.error(f"--{argument}: no {unknown[0]!r}; there are {', '.join(known)}")
+        setattr(options, argument, names)
+    if options.splits < 1:
+        parser.error(f"--splits: {options.splits}; at least 1")
+    return options
+
+
+def model_of(fit: Fit) -> credo.Model:
+    """The network of the protocol, under the noise of the method's recipe."""
+    return _model(100 if fit.name == "protein" else 50, METHODS[fit.method].noise)
+
+
+@cache
+def _model(num_units: int, noise: str) -> credo.Model:
+    """One object for all splits, which then share compiled programs."""
+    net = credo.networks.MLP([num_units], out=2 if noise == "heteroscedastic" else 1, activation="relu")
+    return credo.models.regression(net, prior=credo.priors.fan_in(), noise=noise)
+
+
+def method_of(fit: Fit, num_rows: int) -> Method:
+    """The method for so many training rows."""
+    return METHODS[fit.method].method(num_rows)
+
+
+def settings_of(fit: Fit, data: credo.Data) -> dict[str, Any]:
+    """All that a result depends on, as it stands in the file of results."""
+    train, _ = credo.datasets.uci_split(data, fit.split)
+    settings = {
+        "model": model_of(fit).config,
+        "method": method_of(fit, train.size).to_config(),
+        "validation": METHODS[fit.method].validation,
+    }
+    return json.loads(json.dumps(settings))
+
+
+def measure(fit: Fit, data: credo.Data) -> dict[str, float]:
+    """Fit one split and score its test part."""
+    train, test = credo.datasets.uci_split(data, fit.split)
+    method, validation = method_of(fit, train.size), METHODS[fit.method].validation
+    posterior = credo.fit(model_of(fit), train, method, seed=fit.split, validation=validation, progress=False)
+    prediction = posterior.predict(test.x, num_draws=None if isinstance(posterior, credo.Draws) else NUM_DRAWS)
+    return {
+        "rmse": float(credo.evaluation.rmse(prediction, test.y)),
+        "log_likelihood": float(credo.evaluation.lpd(prediction, test.y)),
+        "seconds": posterior.provenance.seconds,
+    }
+
+
+class Results:
+    """A file of one JSON object per line: a run that is killed loses the fit it was at, and no other."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        lines = path.read_bytes().splitlines() if path.exists() else []
+        self.rows = [row for row in map(_parsed, lines) if row is not None]
+
+    def find(self, fit: Fit, settings: dict[str, Any]) -> dict[str, float] | None:
+        """The scores of a fit with these settings; None if it has not been made."""
+        for row in reversed(self.rows):
+            if row["fit"] == list(fit) and row["settings"] == settings:
+                return row["scores"]
+        return None
+
+    def add(self, fit: Fit, settings: dict[str, Any], scores: dict[str, float]) -> None:
+        row = {"fit": list(fit), "settings": settings, "scores": scores}
+        self.rows.append(row)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.path.open("ab") as file:
+            # The newline comes first: half a line, left by a kill, spoils nothing that follows it.
+            file.write(b"\n" + json.dumps(row).encode())
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def _parsed(line: bytes) -> dict[str, Any] | None:
+    try:
+        return json.loads(line)
+    except ValueError:  # an empty line, or half of one
+        return None
+
+
+def show(found: dict[Fit, dict[str, float]], sets: Sequence[str]) -> None:
+    """Tables of methods by sets, ours above the published ones."""
+    for score, title, reported in (
+        ("rmse", "RMSE", published.RMSE),
+        ("log_likelihood", "log-likelihood (higher is better)", published.LOG_LIKELIHOOD),
+        ("seconds", "seconds per fit", {}),
+    ):
+        table = new_table(f"UCI: {title}", "method", *sets)
+        for method in dict.fromkeys(fit.method for fit in found):
+            figures = [_figure(_scores(found, name, method, score)) for name in sets]
+            table.add_row(method, *(_cell(figure, plain=score == "seconds") for figure in figures))
+        table.add_section()
+        for source, figures_of in reported.items():
+            table.add_row(source, *(_cell(figures_of.get(name)) for name in sets))
+        console.print(table)
+    counts = {
+        (name, method): len(_scores(found, name, method, "rmse"))
+        for name, method in dict.fromkeys((fit.name, fit.method) for fit in found)
+    }
+    if counts:
+        splits = "–".join(map(str, sorted({min(counts.values()), max(counts.values())})))
+        console.print(f"{splits} splits of each; ± standard error over them.")
+    for method in dict.fromkeys(fit.method for fit in found):
+        console.print(_verdict(found, sets, method))
+
+
+def _verdict(found: dict[Fit, dict[str, float]], sets: Sequence[str], method: str) -> str:
+    """On how many sets a method reaches the log-likelihood of published deep ensembles, as they round it."""
+    means = {name: _figure(_scores(found, name, method, "log_likelihood")) for name in sets}
+    reached = [
+        name
+        for name, figure in means.items()
+        if figure is not None and round(figure.mean, 2) >= published.LOG_LIKELIHOOD[published.ENSEMBLES][name].mean
+    ]
+    num_sets = sum(figure is not None for figure in means.values())
+    return f"{method}: log-likelihood of published deep ensembles reached on {len(reached)} of {num_sets} sets"
+
+
+def _scores(found: dict[Fit, dict[str, float]], name: str, method: str, score: str) -> list[float]:
+    return [scores[score] for fit, scores in found.items() if (fit.name, fit.method) == (name, method)]
+
+
+def _figure(values: Iterable[float]) -> Figure | None:
+    """Mean and standard error; one split has no error."""
+    scores = list(values)
+    if not scores:
+        return None
+    error = float(np.std(scores, ddof=1) / np.sqrt(len(scores))) if len(scores) > 1 else None
+    return Figure(float(np.mean(scores)), error)
+
+
+def _cell(figure: Figure | None, plain: bool = False) -> str:
+    if figure is None:
+        return "–"
+    if plain:
+        return f"{figure.mean:.0f}"
+    # Errors of naval are a ten-thousandth: three digits of what is small, two decimals of the rest.
+    digits = ".2f" if abs(figure.mean) >= 0.01 or figure.mean == 0 else ".2g"
+    return f"{figure.mean:{digits}}" + ("" if figure.error is None else f" ± {figure.error:.2g}")
+
+
+def _words(fit: Fit) -> str:
+    return f"{fit.name}, {fit.method}, split {fit.split}"
+
+
+if __name__ == "__main__":
+    import sys
+
+    main(sys.argv[1:])

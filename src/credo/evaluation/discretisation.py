@@ -1,0 +1,147 @@
+"""How much of a posterior is the step size? Samplers without an accept step are off by a bias of the order of the step.
+
+The same method runs twice, with its step and with half of it, for the same simulated time. Where the bias is first
+order in the step, that of the step itself is twice the difference of the two runs.
+"""
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
+
+import numpy as np
+
+from credo.data import as_data
+from credo.evaluation._arviz import arviz
+
+if TYPE_CHECKING:
+    from credo.inference.method import Method
+    from credo.models.program import Model
+    from credo.posterior import Draws
+
+# Training inputs at which the functions are compared, evenly spaced over the rows.
+NUM_PROBES = 10
+# Biases below this share of the posterior sd are small beside it: an sd that is 10% off moves a 95% interval to 93%.
+SMALL = 0.1
+# A bias counts as seen if it is this many of its standard errors from zero. A normal error is beyond 3.5 once in 2,000,
+# and some tens of figures are looked at.
+NUM_STANDARD_ERRORS = 3.5
+
+
+@runtime_checkable
+class ConstantStep(Protocol):
+    """A method with a step size that can be halved."""
+
+    def halved(self) -> "Method":
+        """Half the step, for the same simulated time."""
+
+
+@dataclass(frozen=True, eq=False)
+class DiscretisationBias:
+    """The bias of the functions E[y | x, theta], for the step that was asked for. Print it for the verdict.
+
+    Arguments:
+        x: a few training inputs. The arrays below have an entry for each of them (and for each output).
+        mean, mean_error: the bias of the posterior mean, in posterior sds, and its Monte Carlo standard error.
+        sd, sd_error: the bias of the posterior sd, as a share of it, and its Monte Carlo standard error.
+    """
+
+    x: np.ndarray
+    mean: np.ndarray
+    mean_error: np.ndarray
+    sd: np.ndarray
+    sd_error: np.ndarray
+
+    @property
+    def is_seen(self) -> bool:
+        """Whether some bias is larger than chance would make it."""
+        return any(np.any(np.abs(bias) > NUM_STANDARD_ERRORS * error) for bias, error in self._figures)
+
+    @property
+    def is_small(self) -> bool:
+        """Whether the typical bias is small beside the posterior sd."""
+        return max(_root_mean_square(bias) for bias, _ in self._figures) <= SMALL
+
+    @property
+    def is_precise(self) -> bool:
+        """Whether the Monte Carlo error is small enough to tell a small bias from a large one."""
+        return max(_root_mean_square(error) for _, error in self._figures) <= SMALL
+
+    @property
+    def verdict(self) -> str:
+        """One sentence."""
+        if self.is_seen and not self.is_small:
+            return "The step is too large: the bias is seen, and not small; halve the step (and double thin)."
+        if not self.is_precise:
+            return "Too few effective draws to tell: the Monte Carlo error is as large as a bias that would matter."
+        if self.is_seen:
+            return "The step will do: its bias is seen, but small beside the posterior sd."
+        return "The step will do: no bias is seen beside the Monte Carlo error."
+
+    def __str__(self) -> str:
+        lines = [f"bias of the step at {len(self.x)} training inputs (worst, and typical ± Monte Carlo error)"]
+        for label, unit, (bias, error) in zip(("mean", "sd"), ("sd", "of itself"), self._figures, strict=True):
+            worst = bias.flat[np.argmax(np.abs(bias))]
+            typical, typical_error = _root_mean_square(bias), _root_mean_square(error)
+            lines.append(f"posterior {label:5} {worst:+.3f}, {typical:.3f} ± {typical_error:.3f} {unit}")
+        return "\n".join([*lines, self.verdict])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for tables and JSON."""
+        return {name: value.tolist() for name, value in asdict(self).items()} | {"verdict": self.verdict}
+
+    @property
+    def _figures(self) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
+        return (self.mean, self.mean_error), (self.sd, self.sd_error)
+
+
+def discretisation_bias(model: "Model", data: Any, method: "Method", *, seed: int = 0) -> DiscretisationBias:
+    """Estimate the bias of a constant step size: fit with the step and with half of it, and compare the functions.
+
+        bias(ε) ≈ 2 (estimate(ε) − estimate(ε/2)),    first order in ε
+
+    It costs three times the run itself. The estimate holds where both runs have converged; where they have not, they
+    have few effective draws, and the Monte Carlo error says so.
+
+    Arguments:
+        model, data, method: as for `credo.fit`; the method is `credo.SGLD` or `credo.SGHMC` with a constant step.
+        seed: of the first run; the second takes the next, so that their errors are independent.
+
+    >>> from credo import datasets, models, networks
+    >>> from credo.inference.sgld import SGLD
+    >>> model = models.regression(networks.MLP([], out=1), noise=0.3)
+    >>> method = SGLD(num_samples=200, num_warmup=500, num_chains=2, step_size=0.02)
+    >>> discretisation_bias(model, datasets.gap(), method).is_seen
+    False
+    """
+    from credo.inference.fit import fit
+
+    if not isinstance(method, ConstantStep):
+        raise ValueError(f"method must have a constant step, as credo.SGLD() and credo.SGHMC() do, got {method!r}")
+    halved = method.halved()
+    rows = as_data(data)
+    chosen = np.linspace(0, rows.size - 1, min(NUM_PROBES, rows.size)).round().astype(int)
+    x = rows.x[chosen]
+    whole = _moments(cast("Draws", fit(model, rows, method, seed=seed)), x)
+    half = _moments(cast("Draws", fit(model, rows, halved, seed=seed + 1)), x)
+    # A function that never moves (a saturated probability) has no bias to speak of.
+    unit = np.maximum(half["sd"], np.finfo(np.float32).tiny)
+    return DiscretisationBias(
+        x=x,
+        mean=2 * (whole["mean"] - half["mean"]) / unit,
+        mean_error=2 * np.hypot(whole["mean_error"], half["mean_error"]) / unit,
+        sd=2 * (whole["sd"] - half["sd"]) / unit,
+        sd_error=2 * np.hypot(whole["sd_error"], half["sd_error"]) / unit,
+    )
+
+
+def _moments(posterior: "Draws", x: np.ndarray) -> dict[str, np.ndarray]:
+    """Mean and sd of the functions at x, and their Monte Carlo standard errors."""
+    functions = posterior.predict(x).functions
+    shape = functions.shape[1:]
+    dataset = arviz.convert_to_dataset({"f": functions.reshape(posterior.num_chains, posterior.num_draws, -1)})
+    errors = {name: arviz.mcse(dataset, method=name)["f"].values.reshape(shape) for name in ("mean", "sd")}
+    moments = {"mean": functions.mean(axis=0), "sd": functions.std(axis=0)}
+    return moments | {f"{name}_error": error for name, error in errors.items()}
+
+
+def _root_mean_square(values: np.ndarray) -> float:
+    return float(np.sqrt(np.mean(values**2)))

@@ -1,0 +1,194 @@
+"""Microcanonical Langevin Monte Carlo: integrator, tuning, the predicted bias, and broken versions that must fail."""
+
+from dataclasses import dataclass, replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro.distributions as dist
+import pytest
+
+import credo
+from credo import random
+from credo.inference.mclmc import MCLMC, isokinetic, kick
+from credo.inference.trajectory import Point
+from tests.statistical.moments import NUM_STANDARD_ERRORS, SD_TOLERANCE, moment_errors
+from tests.statistical.targets import Target, _latent, correlated_normal, linear_regression
+
+# What the docstring of MCLMC promises: sds are too small by this times energy_variance^(1/3).
+BIAS = 0.15
+
+
+def skewed() -> Target:
+    """Two gamma variables of shape 2: one alone leaves no direction to turn."""
+    return _latent(dist.Gamma(2.0, 1.0).expand([2]).to_event(1), np.full(2, 2.0), np.full(2, np.sqrt(2.0)))
+
+
+def normal(num: int) -> Target:
+    return _latent(dist.Normal(0.0, 1.0).expand([num]).to_event(1), np.zeros(num), np.ones(num))
+
+
+def passes(method: MCLMC, target: Target, draws: np.ndarray) -> bool:
+    """Means within 4 standard errors, sds within 5%, both widened by the bias that the energy error predicts."""
+    mean_error, sd_error = moment_errors(draws, target.mean, target.sd)
+    bias = BIAS * method.energy_variance ** (1 / 3)
+    num = draws.shape[0] * draws.shape[1]
+    # A skewed variable whose spread is off by a share has a mean that is off by about as much of its sd.
+    mean_tolerance = NUM_STANDARD_ERRORS + bias * np.sqrt(num)
+    return bool(np.all(mean_error < mean_tolerance) and np.all(sd_error < SD_TOLERANCE + bias))
+
+
+# -- the integrator ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def start() -> tuple[Point, jax.Array, object]:
+    def log_density(q: jax.Array) -> jax.Array:
+        return -0.5 * jnp.sum(q**2) - 0.1 * jnp.sum(q**4)
+
+    value_and_grad = jax.value_and_grad(log_density)
+    position = jnp.array([0.3, -1.2, 0.7, 0.1])
+    direction = jnp.array([0.5, 0.5, -0.5, 0.5])
+    return Point(position, *value_and_grad(position)), direction, value_and_grad
+
+
+def test_integrator_is_reversible_and_keeps_the_speed(start) -> None:
+    point, direction, value_and_grad = start
+    scale, step_size = jnp.array([1.0, 2.0, 0.5, 1.0]), jnp.array(0.4)
+    end, turned, error = isokinetic(point, direction, value_and_grad, step_size, scale)
+    assert float(jnp.linalg.norm(turned)) == pytest.approx(1, abs=1e-6)
+    back, original, error_back = isokinetic(end, -turned, value_and_grad, step_size, scale)
+    np.testing.assert_allclose(back.position, point.position, atol=1e-6)
+    np.testing.assert_allclose(-original, direction, atol=1e-6)
+    assert float(error) == pytest.approx(-float(error_back), abs=1e-5)
+
+
+def test_energy_error_is_of_third_order(start) -> None:
+    point, direction, value_and_grad = start
+    errors = [
+        float(isokinetic(point, direction, value_and_grad, jnp.array(step), jnp.ones(4))[2]) for step in (0.8, 0.4)
+    ]
+    assert 6 < errors[0] / errors[1] < 11
+
+
+def test_kick_solves_its_equation() -> None:
+    direction, gradient, time = jnp.array([0.6, 0.8, 0.0]), jnp.array([-2.0, 1.0, 3.0]), 0.5
+    num, u, kinetic = 20_000, np.array(direction, np.float64), 0.0
+    for _ in range(num):
+        slope = np.asarray(gradient) / 2
+        kinetic += 2 * (u @ slope) * time / num
+        u = u + (slope - u * (u @ slope)) * time / num
+    turned, gained = kick(direction, gradient, jnp.array(time))
+    np.testing.assert_allclose(turned, u, atol=1e-3)
+    assert float(gained) == pytest.approx(kinetic, abs=1e-3)
+
+
+def test_kick_survives_huge_gradients_and_none() -> None:
+    direction = jnp.array([1.0, 0.0])
+    for gradient in (jnp.array([-1e15, 0.0]), jnp.array([0.0, 1e15]), jnp.zeros(2)):
+        turned, gained = kick(direction, gradient, jnp.array(1.0))
+        assert np.isfinite(turned).all()
+        assert np.isfinite(gained)
+
+
+# -- known posteriors ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("target", "thin"),
+    [(linear_regression(), 10), (correlated_normal(), 50), (skewed(), 10)],
+    ids=["linear", "correlated", "skewed"],
+)
+def test_known_posteriors_up_to_the_predicted_bias(target: Target, thin: int) -> None:
+    method = MCLMC(num_samples=3000, thin=thin, num_warmup=3000)
+    posterior = credo.fit(target.model, target.data, method, seed=1)
+    assert passes(method, target, target.draws(posterior))
+
+
+def test_bias_is_as_predicted_and_shrinks_with_the_energy_variance() -> None:
+    target = normal(50)
+
+    def bias(energy_variance: float) -> float:
+        method = MCLMC(num_samples=2000, thin=10, num_warmup=3000, energy_variance=energy_variance)
+        posterior = credo.fit(target.model, target.data, method, seed=2)
+        sizes = (posterior.infos["energy_change"].astype(float) ** 2).mean() / 50
+        assert sizes == pytest.approx(energy_variance, rel=0.25)
+        return 1 - float(target.draws(posterior).std(axis=(0, 1)).mean())
+
+    # 50 sds, each from 8,000 draws: their mean is known to 0.1%.
+    coarse, fine = bias(5e-3), bias(5e-5)
+    assert coarse == pytest.approx(BIAS * 5e-3 ** (1 / 3), rel=0.3)
+    assert fine == pytest.approx(BIAS * 5e-5 ** (1 / 3), rel=0.6)
+    assert fine < coarse / 2
+
+
+def test_scales_far_apart_are_learned() -> None:
+    sd = np.array([1e-2, 1.0, 30.0])
+    target = _latent(dist.Normal(0.0, sd).to_event(1), np.zeros(3), sd)
+    method = MCLMC(num_samples=3000, thin=5, num_warmup=6000)
+    posterior = credo.fit(target.model, target.data, method, seed=3)
+    assert passes(method, target, target.draws(posterior))
+
+
+# -- negative controls ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Noiseless(MCLMC):
+    """The direction is never refreshed: each chain stays on the orbit it began on."""
+
+    def turn(self, key: jax.Array, direction: jax.Array, share: jax.Array) -> jax.Array:
+        return direction
+
+
+@dataclass(frozen=True)
+class Lopsided(MCLMC):
+    """The noise is not isotropic: it has a mean."""
+
+    def turn(self, key: jax.Array, direction: jax.Array, share: jax.Array) -> jax.Array:
+        noise = jnp.abs(random.normal(key, direction.shape))
+        turned = direction + jnp.sqrt(jnp.expm1(2 * share) / direction.size) * noise
+        return turned / jnp.linalg.norm(turned)
+
+
+@pytest.mark.parametrize(("kind", "is_right"), [(MCLMC, True), (Noiseless, False), (Lopsided, False)])
+def test_broken_noise_fails(kind: type[MCLMC], is_right: bool) -> None:
+    """Chain by chain on a round normal, where without noise an orbit stays between two circles."""
+    target = normal(2)
+    method = kind(num_samples=4000, thin=10, num_warmup=3000, energy_variance=1e-4, preconditioned=False)
+    draws = target.draws(credo.fit(target.model, target.data, method, seed=1))
+    assert all(passes(method, target, chain[None]) for chain in draws) is is_right
+
+
+# -- tuning and starts ---------------------------------------------------------------------------------------
+
+
+def test_nothing_changes_after_warmup() -> None:
+    target = linear_regression()
+    posterior = credo.fit(target.model, target.data, MCLMC(num_samples=50, num_warmup=300, num_chains=2))
+    for name in ("step_size", "length"):
+        assert np.ptp(posterior.infos[name], axis=1).max() == 0
+    assert np.ptp(posterior.trace["step_size"], axis=1).min() > 0
+
+
+def test_each_chain_of_an_ensemble_starts_from_its_own_optimum() -> None:
+    data = credo.datasets.gap(num=40)
+    model = credo.models.regression(credo.networks.MLP([10], out=1), noise=0.1)
+    # Without warm-up the steps are short: the first draws are still close to where the chains start.
+    ensemble = MCLMC(num_samples=5, num_warmup=0, num_chains=3, thin=1, start=credo.MAP(num_steps=500))
+    posterior = credo.fit(model, data, ensemble)
+    untrained = credo.fit(model, data, replace(ensemble, start="prior"))
+    draws = np.concatenate([leaf[:, 0].reshape(3, -1) for leaf in posterior.theta.values()], axis=1)
+    assert posterior.infos["log_joint"].min() > untrained.infos["log_joint"].max() + 100
+    assert min(np.linalg.norm(draws[one] - draws[other]) for one, other in [(0, 1), (0, 2), (1, 2)]) > 1
+
+
+def test_one_parameter_is_refused() -> None:
+    target = _latent(dist.Gamma(2.0, 1.0).expand([1]).to_event(1), np.ones(1), np.ones(1))
+    with pytest.raises(ValueError, match=r"at least two parameters.*credo\.NUTS"):
+        credo.fit(target.model, target.data, MCLMC())
+
+
+def test_bad_settings_are_refused() -> None:
+    with pytest.raises(ValueError, match="energy_variance must be positive"):
+        MCLMC(energy_variance=0.0)
