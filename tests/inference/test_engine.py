@@ -4,6 +4,7 @@ import hashlib
 import os
 import subprocess
 import sys
+from unittest import mock
 
 import jax
 import jax.numpy as jnp
@@ -54,6 +55,16 @@ def test_interrupted_run_returns_what_was_drawn(model, data, monkeypatch):
         np.testing.assert_array_equal(leaf, whole.theta[name][:, : part.num_draws])
     assert {figure.shape for figure in part.infos.values()} == {(3, part.num_draws)}
     assert np.isfinite(part.predict([0.0]).mean).all()
+
+
+def test_interrupted_members_in_lockstep_return_where_they_are(model, data, monkeypatch):
+    monkeypatch.setattr(engine, "available_cores", lambda: 2)
+    interrupt_when(monkeypatch, lambda chains: min(chain.num_kept for chain in chains) >= 5)
+    with pytest.warns(UserWarning, match=r"interrupted: the result holds the \d+ of 100000 records"):
+        part = credo.fit(model, data, credo.DeepEnsemble(credo.MAP(num_steps=100_000), members=5))
+    assert part.provenance.interrupted
+    assert part.num_chains == 5
+    assert 5 <= part.trace["log_joint"].shape[1] < 100_000
 
 
 def test_interrupted_warm_up_is_raised(model, data, monkeypatch):
@@ -133,12 +144,14 @@ def test_early_stop_returns_the_best_theta_for_any_chunk_size(model, data):
 
 
 def digest() -> str:
-    """The bits of a small run of three chains, told apart from any other by a hash."""
+    """The bits of small runs of three chains, alone and in lock-step, told apart from any other by a hash."""
     x = np.linspace(-1, 1, 10)
     model = credo.models.regression(credo.networks.MLP([3], out=1), noise=0.3)
-    method = credo.NUTS(num_samples=5, num_warmup=10, num_chains=3, max_depth=3)
-    theta = credo.fit(model, (x, np.sin(x)), method, seed=1).theta
-    return hashlib.sha256(b"".join(theta[name].tobytes() for name in sorted(theta))).hexdigest()
+    sampler = credo.NUTS(num_samples=5, num_warmup=10, num_chains=3, max_depth=3)
+    ensemble = credo.DeepEnsemble(credo.MAP(num_steps=20), members=3)
+    with mock.patch.object(engine, "available_cores", return_value=2):
+        thetas = [credo.fit(model, (x, np.sin(x)), method, seed=1).theta for method in (sampler, ensemble)]
+    return hashlib.sha256(b"".join(theta[name].tobytes() for theta in thetas for name in sorted(theta))).hexdigest()
 
 
 def test_chains_on_two_devices_draw_the_same_bits():
@@ -163,6 +176,14 @@ def test_progress_bar_shows_speed_and_figure(model, data, capsys, monkeypatch):
     assert "acceptance" in shown
     credo.fit(model, data, method, progress=False)
     assert capsys.readouterr().err == ""
+
+
+def test_progress_bar_counts_the_steps_of_all_members(model, data, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    credo.fit(model, data, credo.DeepEnsemble(credo.MAP(num_steps=4), members=9), progress=True)
+    shown = capsys.readouterr().err
+    assert "100%" in shown
+    assert "log joint" in shown
 
 
 # --- starting points

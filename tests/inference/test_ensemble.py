@@ -119,7 +119,8 @@ def test_members_stop_early_each_for_itself(target: Target) -> None:
 # -- lock-step ---------------------------------------------------------------------------------------------
 
 SMALL = credo.models.regression(credo.networks.MLP([6], out=1), noise=0.2)
-CURVE = credo.Data(np.linspace(-2, 2, 40), np.sin(2 * np.linspace(-2, 2, 40)))
+# Not symmetric about zero: where a gradient is exactly zero, Adam makes steps out of rounding errors.
+CURVE = credo.Data(np.linspace(-1, 2, 40), np.sin(2 * np.linspace(-1, 2, 40)))
 
 
 @pytest.fixture
@@ -162,7 +163,8 @@ def test_members_in_lockstep_are_the_members_one_by_one(
     assert same_bits((together.states, together.infos), (short.states, short.infos))
     monkeypatch.setattr(engine, "PARAMETERS_PER_GROUP", 0)
     apart = run_of(method)
-    for one, other in zip(jax.tree.leaves(together), jax.tree.leaves(apart), strict=True):
+    pairs = zip(*(jax.tree.leaves((run.states, run.infos)) for run in (together, apart)), strict=True)
+    for one, other in pairs:
         assert one.shape == other.shape
         np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-4)
 
@@ -207,7 +209,7 @@ def test_one_broken_member_stops_its_group_and_all_keep_their_last_good_state() 
         moved = jax.tree.map(lambda g: jnp.where((count == 7) & broken, jnp.nan, -1e-3 * g), gradient)
         return moved, (count + 1, broken)
 
-    # Of the three members, those whose first bias is the greatest number of all will break.
+    # Members that start with a large noise break at the eighth step, the others never.
     poison = optax.GradientTransformation(lambda theta: (jnp.array(0), theta["noise"] > 0), update)
     model = credo.models.regression(credo.networks.MLP([6], out=1)).bind(CURVE)
     method = credo.DeepEnsemble(credo.MAP(num_steps=50, optimizer=poison, start="prior"), members=4)
@@ -244,9 +246,12 @@ def test_anchored_members_are_draws_of_the_posterior_of_linear_regression(
     # The sd of M normal numbers has a relative standard error of 1/√(2M): here 3.5%.
     assert np.all(np.abs(found.std(0) / target.sd - 1) < NUM_STANDARD_ERRORS / np.sqrt(2 * NUM_MEMBERS))
     assert posterior.diagnostics.advice == ()
-    plain = credo.fit(target.model, target.data, credo.DeepEnsemble(settled(batch_size), members=3))
-    assert target.draws(plain).std(axis=0).max() < 1e-3 * target.sd.min()
-    assert "the ensemble adds nothing: members agree everywhere" in plain.diagnostics.verdict
+
+
+def test_members_without_an_anchor_have_no_spread_on_that_problem(target: Target) -> None:
+    posterior = credo.fit(target.model, target.data, credo.DeepEnsemble(settled(), members=3))
+    assert target.draws(posterior).std(axis=0).max() < 1e-4 * target.sd.min()
+    assert "the ensemble adds nothing: members agree everywhere" in posterior.diagnostics.verdict
 
 
 def test_anchored_members_are_the_modes_of_their_own_problems(target: Target) -> None:
@@ -295,28 +300,26 @@ def test_a_learned_noise_does_not_chase_the_disturbance() -> None:
     x = rng.normal(size=(200, 1))
     data = credo.Data(x, x[:, 0] + 0.5 * rng.normal(size=200))
     model = credo.models.regression(credo.networks.MLP([], out=1))
-    method = credo.DeepEnsemble(settled(), members=20, anchored=True)
-    noise = credo.fit(model, data, method).constrained()["noise"]
-    plain = credo.fit(model, data, settled()).constrained()["noise"]
-    np.testing.assert_allclose(noise, plain, rtol=0.05)
+    anchored, plain = (
+        credo.fit(model, data, credo.DeepEnsemble(settled(), members=20, anchored=anchored)).constrained()["noise"]
+        for anchored in (True, False)
+    )
+    assert np.median(plain) == pytest.approx(0.5, abs=0.05)
+    np.testing.assert_allclose(anchored, plain, rtol=0.05)
 
 
 def test_anchored_members_of_a_classifier_differ_in_their_anchor_only() -> None:
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(40, 2))
-    model = credo.models.classification(credo.networks.MLP([], out=2))
-    method = credo.DeepEnsemble(settled(), members=4, anchored=True)
-    posterior = credo.fit(model, (x, (x[:, 0] > 0).astype(int)), method)
-    assert posterior.theta["head.kernel"].std(axis=0).min() > 0.05
-    # At the mode of log p(D | theta) + log N(theta; anchor, I) the pull of the data is the way from the anchor.
-    bound = posterior.model
-    run = engine.run(method, bound, credo.Data(x, (x[:, 0] > 0).astype(int)).batch())
-    batch = credo.Data(x, (x[:, 0] > 0).astype(int)).batch()
+    """At the mode of log p(D | theta) + log N(theta; anchor, I) the pull of the data is the way from the anchor."""
+    x = np.random.default_rng(0).normal(size=(40, 2))
+    data = credo.Data(x, (x[:, 0] > 0).astype(int))
+    bound = credo.models.classification(credo.networks.MLP([], out=2)).bind(data)
+    run = engine.run(credo.DeepEnsemble(settled(), members=4, anchored=True), bound, data.batch())
+    assert run.states.inner.theta["head.kernel"].std(axis=0).min() > 0.05
     for index in range(4):
         theta = {name: leaf[index] for name, leaf in run.states.inner.theta.items()}
-        pull = jax.grad(bound.log_likelihood)(theta, batch)
+        pull = jax.grad(bound.log_likelihood)(theta, data.batch())
         for name, leaf in theta.items():
-            np.testing.assert_allclose(pull[name], leaf - run.states.offset[name][index], atol=1e-2)
+            np.testing.assert_allclose(pull[name], leaf - run.states.offset[name][index], atol=0.05)
 
 
 @pytest.mark.parametrize("batch_size", [None, 10])
@@ -613,6 +616,18 @@ def test_a_member_that_goes_non_finite_stops_the_run(target: Target) -> None:
     method = credo.DeepEnsemble(credo.MAP(num_steps=200, optimizer="sgd", learning_rate=1e6), members=2)
     with pytest.raises(credo.NonFiniteError, match="lower the learning rate"):
         credo.fit(target.model, target.data, method)
+
+
+def test_gaussians_and_draws_of_stochastic_gradients_are_members(target: Target, tmp_path) -> None:
+    langevin = credo.SGLD(num_samples=6, num_warmup=5, num_chains=1)
+    assert type(credo.fit(target.model, target.data, credo.DeepEnsemble(langevin, members=3))) is credo.Draws
+    flow = credo.BayesByBackprop(num_steps=5, family="flow")
+    for inner in (credo.SWAG(num_steps=20, num_warmup=5, collect_every=2, rank=4), flow):
+        posterior = credo.fit(target.model, target.data, credo.DeepEnsemble(inner, members=2))
+        assert isinstance(posterior, Mixture)
+        posterior.save(tmp_path / type(posterior.members[0]).__name__)
+        loaded = credo.load(tmp_path / type(posterior.members[0]).__name__)
+        assert loaded.predict(target.data.x[:3]).mean.tobytes() == posterior.predict(target.data.x[:3]).mean.tobytes()
 
 
 def test_chains_of_a_sampler_become_chains(target: Target) -> None:

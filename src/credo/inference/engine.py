@@ -33,14 +33,14 @@ from credo.typing import Array, Batch, Key, Theta, Tree
 # A chunk is long enough to hide the host's work (under a millisecond), and short enough for a live progress bar
 # and a prompt answer to Ctrl-C.
 SECONDS_PER_CHUNK = 0.25
-# The draws of a chunk wait in a buffer on the device: at most this many, and at most this many bytes, because every
-# chunk begins by clearing it.
+# What a chunk records waits in buffers on the device: at most this many records, and of draws at most this many bytes,
+# because every chunk begins by clearing them.
 RECORDS_PER_CHUNK = 4096
 BYTES_PER_CHUNK = 2**22
 # Chains in lock-step hold at most this many parameters together: their theta, its gradient and two moments, 16 bytes
 # per parameter, then stay in a core's second-level cache (512 kB). Measured on MLPs with minibatches of 64, processor
-# time per member beside that of a chain alone: 0.3 for 50 parameters, 0.75 for 3,000, 0.9 to 1 from 5,000 on. Nothing is
-# left to gain past 16,000, where no two chains fit.
+# time per member beside that of a chain alone: 0.3 for 50 parameters, 0.75 for 3,000, 0.9 to 1 from 5,000 on. Nothing
+# is left to gain past 16,000, where no two chains fit.
 PARAMETERS_PER_GROUP = 2**15
 
 
@@ -110,12 +110,12 @@ class Group:
     rows: Array | None
 
     @classmethod
-    def of(cls, chains: list[Chain], size: int) -> "Group":
+    def of(cls, chains: list[Chain], size: int, device: Any = None) -> "Group":
+        """Chains at step 0 as a group of a size, on a device of several."""
         filled = [*chains, *[chains[-1]] * (size - len(chains))]
-        device = chains[0].key.device
-        parts = ([chain.state for chain in filled], [chain.rows for chain in filled])
-        state, rows = (jax.device_put(_side_by_side(trees), device) for trees in parts)
-        return cls(chains, jnp.stack([chain.key for chain in filled]), state, rows)
+        key = jnp.stack([chain.key for chain in filled])
+        state, rows = _side_by_side([(chain.state, chain.rows) for chain in filled])
+        return cls(chains, *jax.device_put((key, state, rows), device))
 
     @property
     def data(self) -> Batch:
@@ -127,7 +127,7 @@ class Driver:
 
     def __init__(self, method: Method, model: Model, plan: Plan, records_per_chunk: int) -> None:
         self.method, self.model, self.plan = method, model, plan
-        self.max_records = records_per_chunk
+        self.max_records = self.max_draws = records_per_chunk
         self.devices = jax.local_devices()
         self.num_workers = len(self.devices) if len(self.devices) > 1 else available_cores()
 
@@ -141,12 +141,16 @@ class Driver:
         share = -(-self.plan.num_chains // self.num_workers)
         return max(1, min(share, PARAMETERS_PER_GROUP // max(self.model.num_parameters, 1)))
 
+    def device(self, worker: int) -> Any:
+        """Where a worker computes; None for the only device there is."""
+        return self.devices[worker % len(self.devices)] if len(self.devices) > 1 else None
+
     def start(
         self, index: int, seed: int, theta: Theta | None, data: Batch, held_out: Batch | None, worker: int | None = None
     ) -> Chain:
-        """A chain at step 0, on its device, with keys of its own."""
-        if len(self.devices) > 1:
-            device = self.devices[(index if worker is None else worker) % len(self.devices)]
+        """A chain at step 0, on the device of its worker, with keys of its own."""
+        device = self.device(index if worker is None else worker)
+        if device is not None:
             theta, data, held_out = jax.device_put((theta, data, held_out), device)
         key, state, rows = _begin(self.method, self.model, random.key(seed), index, theta, data, held_out)
         return Chain(key, state, data, rows)
@@ -162,19 +166,21 @@ class Driver:
         ]
         if size == 1:
             return chains, list(chains)
-        return chains, [Group.of(chains[first : first + size], size) for first in range(0, len(chains), size)]
+        members = [chains[first : first + size] for first in range(0, len(chains), size)]
+        return chains, [Group.of(own, size, self.device(worker)) for worker, own in enumerate(members)]
 
     def compile(self, units: Sequence[Chain | Group]) -> None:
         """Compile before the threads start, by running a chunk of no steps on each device."""
         draw = jax.eval_shape(partial(self.method.draw, self.model), _chains_of(units[0])[0].state)
         bytes_per_draw = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(draw))
         bytes_per_draw *= len(_chains_of(units[0]))
-        self.max_records = max(1, min(self.max_records, BYTES_PER_CHUNK // max(bytes_per_draw, 1)))
+        self.max_draws = max(1, min(self.max_records, BYTES_PER_CHUNK // max(bytes_per_draw, 1)))
         for unit in units[: len(self.devices)]:
             jax.block_until_ready(self.chunk(unit, num_records=0, thin=1))
 
     def chunk(self, unit: Chain | Group, *, num_records: int, thin: int) -> tuple[Tree, Tree, Any]:
-        static = (self.method, self.model, self.plan.batch_size, self.max_records, isinstance(unit, Group))
+        sizes = (self.max_records, self.max_draws)
+        static = (self.method, self.model, self.plan.batch_size, sizes, isinstance(unit, Group))
         span = np.array([_chains_of(unit)[0].step, num_records, thin], np.int32)
         return _chunk(*static, unit.key, unit.state, unit.data, unit.rows, span)
 
@@ -206,12 +212,15 @@ class Driver:
         warming_up = warmup_left > 0
         left = warmup_left if warming_up else plan.num_kept - first.num_kept % plan.num_kept
         thin = 1 if warming_up else plan.thin
-        num_records = min(first.records_per_chunk, left, self.max_records)
+        # The draws of a warm-up are not kept, and need no room.
+        room = self.max_records if warming_up else self.max_draws
+        num_records = min(first.records_per_chunk, left, room)
         began = time.perf_counter()
         state, draws, infos = jax.block_until_ready(self.chunk(unit, num_records=num_records, thin=thin))
         seconds = time.perf_counter() - began
 
-        results = _by_chain(unit, state, _head(draws, num_records), _head(infos, num_records))
+        kept = () if warming_up else _head(draws, num_records)
+        results = _by_chain(unit, state, kept, _head(infos, num_records))
         for chain, result in zip(chains, results, strict=True):
             chain.failed_at = self._failed_at(result, chain.step, thin)
         if any(chain.failed_at is not None for chain in chains):
@@ -313,7 +322,7 @@ def _chunk(
     method: Method,
     model: Model,
     batch_size: int | None,
-    max_records: int,
+    sizes: tuple[int, int],
     lockstep: bool,
     key: Key,
     state: Tree,
@@ -324,9 +333,11 @@ def _chunk(
     """`num_records` times: `thin` steps, then a record of the state. Counts are traced: one program serves all.
 
     Steps are numbered from the start of the chain, and each takes its key and its batch from its number. In lock-step,
-    key, state and rows begin with an axis of chains, and draws and infos have it after that of the records.
+    key, state and rows begin with an axis of chains, and draws and infos have it after that of the records. The buffers
+    have `sizes` records: of infos, and of draws, which are larger; where there are more records, draws are overwritten.
     """
     first, num_records, thin = span
+    max_records, max_draws = sizes
     # One gather for all steps, where all of them see the same rows.
     is_whole = batch_size is None and rows is not None
     whole = _over_chains(lockstep, lambda rows: _taken(data, rows), rows) if is_whole else None
@@ -351,11 +362,11 @@ def _chunk(
             return state, jax.tree.map(_newest, carry[1], info)
 
         state, info = jax.lax.fori_loop(0, thin, repeat, (state, _zeros(info_shape)))
-        return state, _store(draws, index, draw(state)), _store(infos, index, info)
+        return state, _store(draws, index % max_draws, draw(state)), _store(infos, index, info)
 
     info_shape = jax.eval_shape(step, first, state)[1]
     draw_shape = jax.eval_shape(draw, state)
-    carry = (state, _zeros(draw_shape, max_records), _zeros(info_shape, max_records))
+    carry = (state, _zeros(draw_shape, max_draws), _zeros(info_shape, max_records))
     return jax.lax.fori_loop(0, num_records, record, carry)
 
 
