@@ -661,7 +661,9 @@ def test_bad_input(make: Callable[[], object], message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "prior", [credo.priors.laplace(), credo.priors.scale_mixture(), {"*.bias": dist.StudentT(3.0)}], ids=repr
+    "prior",
+    [credo.priors.laplace(), credo.priors.scale_mixture(), {"*.bias": dist.StudentT(3.0)}],
+    ids=["laplace", "scale mixture", "student"],
 )
 def test_priors_that_cannot_be_moved_are_refused(prior: object) -> None:
     model = credo.models.regression(credo.networks.MLP([3], out=1), prior=prior)
