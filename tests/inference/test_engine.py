@@ -154,6 +154,7 @@ def digest() -> str:
     return hashlib.sha256(b"".join(theta[name].tobytes() for theta in thetas for name in sorted(theta))).hexdigest()
 
 
+@pytest.mark.full
 def test_chains_on_two_devices_draw_the_same_bits():
     script = "import jax; from tests.inference.test_engine import digest; print(jax.local_device_count(), digest())"
     flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=2"

@@ -148,7 +148,14 @@ LOCKSTEP = {
 }
 
 
-@pytest.mark.parametrize("method", LOCKSTEP.values(), ids=LOCKSTEP.keys())
+# Each compiles two programs; those that say the least beyond the others wait for the long run.
+LONG = ("mle", "ivon", "anchored", "bagging")
+
+
+@pytest.mark.parametrize(
+    "method",
+    [pytest.param(method, id=name, marks=[pytest.mark.full] * (name in LONG)) for name, method in LOCKSTEP.items()],
+)
 @pytest.mark.usefixtures("two_workers")
 def test_members_in_lockstep_are_the_members_one_by_one(
     method: credo.DeepEnsemble, monkeypatch: pytest.MonkeyPatch
@@ -308,6 +315,7 @@ def test_a_learned_noise_does_not_chase_the_disturbance() -> None:
     np.testing.assert_allclose(anchored, plain, rtol=0.05)
 
 
+@pytest.mark.full
 def test_anchored_members_of_a_classifier_differ_in_their_anchor_only() -> None:
     """At the mode of log p(D | theta) + log N(theta; anchor, I) the pull of the data is the way from the anchor."""
     x = np.random.default_rng(0).normal(size=(40, 2))
@@ -408,6 +416,7 @@ def test_what_the_program_draws_is_not_shuffled() -> None:
     assert not np.array_equal(*found["w"])
 
 
+@pytest.mark.full
 def test_another_method_may_find_the_starts(target: Target) -> None:
     method = credo.DeepEnsemble(credo.BayesByBackprop(num_steps=1, learning_rate=1e-9, start=credo.MAP(num_steps=1500)))
     posterior = credo.fit(target.model, target.data, method)
@@ -571,8 +580,10 @@ def test_local_latents_get_noise_of_their_own_for_each_draw() -> None:
 
 @pytest.mark.parametrize(
     "inner",
-    [credo.MAP(num_steps=5), credo.BayesByBackprop(num_steps=5, family="low_rank")],
-    ids=lambda method: type(method).__name__,
+    [
+        pytest.param(credo.MAP(num_steps=5), id="MAP"),
+        pytest.param(credo.BayesByBackprop(num_steps=5, family="low_rank"), id="VI", marks=pytest.mark.full),
+    ],
 )
 def test_saved_and_loaded_is_the_same(inner: object, tmp_path) -> None:
     model = credo.models.regression(credo.networks.MLP([3], out=1))

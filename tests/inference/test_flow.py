@@ -109,6 +109,7 @@ def test_every_pair_of_coordinates_meets_both_ways() -> None:
 # -- known posteriors --------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 def test_a_skewed_posterior() -> None:
     """The logarithm of a gamma variable: moments by polygamma functions; its flow bends where a Gaussian cannot."""
     target = skewed()
@@ -199,6 +200,7 @@ def test_linear_regression_has_its_evidence(posterior: Flow) -> None:
     np.testing.assert_allclose(sds, target.sd, rtol=0.2)
 
 
+@pytest.mark.full
 def test_the_same_seed_gives_the_same_bits(posterior: Flow) -> None:
     target = linear_regression()
     short = method(FlowFamily(2, 8, 4), steps=20)
@@ -237,6 +239,7 @@ def test_parts_round_trip(posterior: Flow) -> None:
     assert again.num_bytes == posterior.num_bytes
 
 
+@pytest.mark.full
 def test_learned_prior_parameters_are_frozen() -> None:
     def program(x: np.ndarray, y: np.ndarray | None = None) -> None:
         scale = numpyro.param("scale", 1.0, constraint=dist.constraints.positive)

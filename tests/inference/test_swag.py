@@ -192,6 +192,7 @@ def test_predicts_from_a_hundred_draws(model: credo.Model, data: credo.Data, tmp
     )
 
 
+@pytest.mark.full
 def test_multi_swag_is_a_mixture(model: credo.Model, data: credo.Data) -> None:
     posterior = credo.fit(model, data, credo.DeepEnsemble(SHORT, members=3))
     assert isinstance(posterior, credo.Mixture)

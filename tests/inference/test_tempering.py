@@ -94,6 +94,7 @@ def test_figures_are_one_per_pair_of_neighbours(bimodal: tuple[Target, credo.Dra
     assert (np.diff(posterior.infos["round_trips"], axis=1) >= 0).all()
 
 
+@pytest.mark.full
 def test_warmup_evens_out_the_rejections() -> None:
     target = linear_regression()
     method = replace(METHOD, num_samples=500, num_temperatures=8)
