@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import optax
+from rich.table import Table
 
 import credo
 from benchmarks import peers
@@ -58,34 +59,27 @@ def steps() -> None:
     table = new_table(f"{MLP.label}, batch {BATCH_SIZE}: time per step", "method", "per step", "ratio to SGD", "asked")
     sides = {"SGD": _sgd(), "SGLD": _sgld(), "SGHMC": credo.SGHMC(batch_size=BATCH_SIZE)}
     times = MLP.per_step({name: MLP.chunk(method, THIN) for name, method in sides.items()})
-    for name, time in times.items():
-        asked = "≤ 1.5" if name == "SGLD" else ""
-        table.add_row(name, f"{time * 1e3:.2f} ms", f"{time / times['SGD']:.2f}", asked)
-    console.print(table)
+    _print_ratios(table, times, {"SGLD": "≤ 1.5"})
 
 
 def trainings() -> None:
     """SWAG, half of whose steps collect, beside SGD with the same momentum."""
     title = f"{MLP.label}, batch {BATCH_SIZE}: training, {SWAG_STEPS:,} steps"
-    table = new_table(title, "method", "seconds", "ratio to SGD", "asked")
+    table = new_table(title, "method", "time", "ratio to SGD", "asked")
     half = SWAG_STEPS // 2
     swag = credo.SWAG(num_warmup=half, num_steps=half, batch_size=BATCH_SIZE)
     sides = {"SGD with momentum": _sgd(num_steps=SWAG_STEPS, momentum=swag.momentum), "SWAG": swag}
     times = best_of(5, {name: _training(method, MLP.model, MLP.arrays) for name, method in sides.items()})
-    for name, time in times.items():
-        asked = "≤ 1.1" if name == "SWAG" else ""
-        table.add_row(name, f"{time:.2f}", f"{time / times['SGD with momentum']:.2f}", asked)
-    console.print(table)
+    _print_ratios(table, times, {"SWAG": "≤ 1.1"})
 
 
 def members() -> None:
     """Ten members beside one: the same steps, compiled before."""
     title = f"8-50-50-1, batch {MEMBER_BATCH}: training, {MEMBER_STEPS:,} steps"
-    table = new_table(title, "what", "seconds", "ratio", "asked")
-    times = best_of(5, {"one": _small_training(_member()), "ten": _small_training(_ensemble())})
-    table.add_row("one network", f"{times['one']:.3f}", "1.00", "")
-    table.add_row(f"{MEMBERS} members", f"{times['ten']:.3f}", f"{times['ten'] / times['one']:.2f}", "≤ 4")
-    console.print(table)
+    table = new_table(title, "what", "time", "ratio", "asked")
+    all_of_them = f"{MEMBERS} members"
+    times = best_of(5, {"one network": _small_training(_member()), all_of_them: _small_training(_ensemble())})
+    _print_ratios(table, times, {all_of_them: "≤ 4"})
 
 
 def samplers() -> None:
@@ -178,6 +172,14 @@ def _bde(rounds: int = 2) -> dict[str, float]:
         run = partial(peers.measure, "sampling_bde.py", str(data), str(functions), settings)
         fastest = min(run()["seconds"] for _ in range(rounds))
         return {"seconds": fastest, "ess": convergence(np.load(functions)).ess_bulk}
+
+
+def _print_ratios(table: Table, times: dict[str, float], asked: dict[str, str]) -> None:
+    """A row for each side, beside the first of them."""
+    first = next(iter(times.values()))
+    for name, time in times.items():
+        table.add_row(name, _time(time), f"{time / first:.2f}", asked.get(name, ""))
+    console.print(table)
 
 
 def _time(value: float) -> str:

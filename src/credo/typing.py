@@ -14,9 +14,11 @@ Tree = Any
 class Batch(NamedTuple):
     """Rows of a data set of `total` rows: what `Model.log_joint` sees, on its way through compiled code.
 
-    `total` is N in log p(theta) + N/n · Σ log p(y | x, theta); n is the number of rows here.
+    `total` is N in log p(theta) + N/n · Σ log p(y | x, theta); n is the number of rows here. `rows` are their numbers
+    in the data set, for a chain that sees rows of its own; None for the others.
     """
 
     x: Array
     y: Array
     total: int | Array
+    rows: Array | None = None

@@ -22,7 +22,7 @@ from jax.scipy.linalg import solve_triangular
 from numpyro.distributions import constraints
 
 from credo import random
-from credo.inference.method import Method, NumberedBatch, Plan
+from credo.inference.method import Method, Plan
 from credo.models.program import Model
 from credo.models.sites import in_data_plate, is_local, log_density, stripped
 from credo.typing import Array, Batch, Key, Theta, Tree
@@ -114,8 +114,8 @@ class AnchoredModel(Model):
         inside = [site for site in trace.values() if site["type"] == "sample" and in_data_plate(site)]
         log_likelihood = sum((log_density(site) for site in inside if not is_local(site)), jnp.zeros(()))
         # Held-out rows have no number, and are not disturbed.
-        if isinstance(batch, NumberedBatch):
-            log_likelihood = log_likelihood + self._disturbance(trace["y"]["fn"], batch)
+        if batch.rows is not None:
+            log_likelihood = log_likelihood + self._disturbance(trace["y"]["fn"], batch, batch.rows)
         return log_prior, log_likelihood
 
     def _moved(self, theta: Theta) -> Theta:
@@ -124,7 +124,7 @@ class AnchoredModel(Model):
     def _moved_moments(self, moments: tuple[Theta, Theta] | None) -> tuple[Theta, Theta] | None:
         return None if moments is None else (self._moved(moments[0]), moments[1])
 
-    def _disturbance(self, predictive: dist.Distribution, batch: NumberedBatch) -> Array:
+    def _disturbance(self, predictive: dist.Distribution, batch: Batch, rows: Array) -> Array:
         """What y' = y + σε adds to log N(y; f, σ²): −ε(y − f)/σ, and a constant.
 
         σ is held fixed: one that is learned would chase the noise that is made from it, and grow without end.
@@ -132,11 +132,11 @@ class AnchoredModel(Model):
         bare = stripped(predictive)
         key = jax.random.fold_in(random.key(0), self.seed)
         if isinstance(bare, dist.Normal):
-            noise = _noise(key, batch.rows, jnp.shape(batch.y)[1:])
+            noise = _noise(key, rows, jnp.shape(batch.y)[1:])
             scale = jax.lax.stop_gradient(jnp.sqrt(predictive.variance))
             return -jnp.sum(noise * (batch.y - predictive.mean) / scale)
         if isinstance(bare, dist.MultivariateNormal):
-            noise = _noise(key, batch.rows, jnp.shape(batch.y)[1:])
+            noise = _noise(key, rows, jnp.shape(batch.y)[1:])
             residual = (batch.y - predictive.mean)[..., None]
             root = jnp.broadcast_to(bare.scale_tril, (*residual.shape[:-1], residual.shape[-2]))
             return -jnp.sum(noise * solve_triangular(jax.lax.stop_gradient(root), residual, lower=True)[..., 0])

@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from credo.inference.method import Method, NumberedBatch
+from credo.inference.method import Method
 from credo.inference.minibatch import minibatch
 from credo.models.program import Model
 from credo.typing import Array, Batch, Key, Theta, Tree
@@ -106,8 +106,8 @@ def _batch(key: Key, number: Array, data: Batch, rows: Array | None, size: int |
     return _taken(data, minibatch(key, number, Batch(rows, rows, data.total), size).x)
 
 
-def _taken(data: Batch, rows: Array) -> Any:
-    return NumberedBatch(data.x[rows], data.y[rows], data.total, rows)
+def _taken(data: Batch, rows: Array) -> Batch:
+    return Batch(data.x[rows], data.y[rows], data.total, rows)
 
 
 def _newest(old: Array, new: Array) -> Array:

@@ -14,7 +14,8 @@ from jax.flatten_util import ravel_pytree
 from credo._text import nearest
 from credo.inference import trajectory
 from credo.inference.adaptation import Adaptation, Tuning
-from credo.inference.method import Method, Plan, require_at_least
+from credo.inference.flat import posterior_of_positions, unravel_theta
+from credo.inference.method import START_WHERE_FINITE, Method, Plan, require_at_least
 from credo.models.program import Model
 from credo.typing import Array, Batch, Key, Theta
 
@@ -107,13 +108,10 @@ class Hamiltonian(Method):
 
     @property
     def advice(self) -> str:
-        return "start where the density is finite: start=credo.MAP(), or a narrower prior"
+        return START_WHERE_FINITE
 
     def posterior(self, model: Model, run: "Run") -> "Draws":
-        from credo.posterior import Draws
-
-        theta = jax.vmap(jax.vmap(lambda position: unravel_theta(model, position)))(run.draws)
-        return Draws.from_run(self, model, theta, run)
+        return posterior_of_positions(self, model, run)
 
 
 @dataclass(frozen=True)
@@ -154,9 +152,3 @@ class HMC(Hamiltonian):
         length = self.path_length * jax.random.uniform(length_key, minval=0.5, maxval=1.5)
         num_leapfrogs = jnp.clip(jnp.ceil(length / tuning.step_size), 1, self.max_leapfrogs).astype(jnp.int32)
         return trajectory.hmc(move_key, state.point, log_density, tuning.step_size, tuning.inverse_mass, num_leapfrogs)
-
-
-def unravel_theta(model: Model, position: Array) -> Theta:
-    """theta from the flat vector of all its numbers."""
-    zeros = {name: jnp.zeros(leaf.shape, leaf.dtype) for name, leaf in model.template.items()}
-    return ravel_pytree(zeros)[1](position)

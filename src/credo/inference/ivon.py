@@ -106,7 +106,7 @@ class IVON(Method):
 
     def step(self, key: Key, model: Model, state: IVONState, batch: Batch) -> tuple[IVONState, VIInfo]:
         precision = self.prior_precision(model, state.num_data)
-        root = self.root(model, state)
+        root = self.root(state, precision)
         noise = draw_noise(key, root)
         theta = {name: state.mean[name] + root.scale[name] * noise[name] for name in state.mean}
         gradient, of_prior, (log_likelihood, log_prior) = self._gradients(model, state.mean, root, theta, batch)
@@ -158,9 +158,8 @@ class IVON(Method):
 
         return jax.tree.map(lambda leaf: -2 * leaf / num_data, jax.grad(log_prior)(start))
 
-    def root(self, model: Model, state: IVONState) -> Diagonal:
+    def root(self, state: IVONState, precision: Theta) -> Diagonal:
         """σ = 1/√(N(h + δ))."""
-        precision = self.prior_precision(model, state.num_data)
         total = {name: state.curvature[name] + precision[name] for name in state.mean}
         return Diagonal({name: jax.lax.rsqrt(state.num_data * own) for name, own in total.items()})
 
@@ -169,7 +168,8 @@ class IVON(Method):
 
     def posterior(self, model: Model, run: "Run") -> "Gaussian":
         state: IVONState = jax.tree.map(lambda leaf: leaf[0], run.states)
-        return as_gaussian(self, model, run, mean=state.mean, root=self.root(model, state))
+        root = self.root(state, self.prior_precision(model, state.num_data))
+        return as_gaussian(self, model, run, mean=state.mean, root=root)
 
     def judged(self, posterior: "Gaussian", data: Batch) -> "Gaussian":  # type: ignore[override]
         return replace(posterior, evidence=evidence(posterior, data))

@@ -14,8 +14,8 @@ from blackjax.adaptation.mass_matrix import mass_matrix_adaptation
 from jax.flatten_util import ravel_pytree
 
 from credo import random
-from credo.inference.hmc import unravel_theta
-from credo.inference.method import Method, Plan, require_at_least
+from credo.inference.flat import posterior_of_positions, unravel_theta
+from credo.inference.method import START_WHERE_FINITE, Method, Plan, require_at_least
 from credo.inference.trajectory import Point, ValueAndGrad, point_at
 from credo.models.program import Model
 from credo.typing import Array, Batch, Key, Theta
@@ -228,13 +228,10 @@ class MCLMC(Method):
 
     @property
     def advice(self) -> str:
-        return "start where the density is finite: start=credo.MAP(), or a narrower prior"
+        return START_WHERE_FINITE
 
     def posterior(self, model: Model, run: "Run") -> "Draws":
-        from credo.posterior import Draws
-
-        theta = jax.vmap(jax.vmap(lambda position: unravel_theta(model, position)))(run.draws)
-        return Draws.from_run(self, model, theta, run)
+        return posterior_of_positions(self, model, run)
 
 
 def isokinetic(

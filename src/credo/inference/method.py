@@ -1,7 +1,7 @@
 """What a method is: hyper-parameters in a frozen dataclass, and four pure functions for the engine to run."""
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
@@ -13,6 +13,9 @@ from credo.typing import Array, Batch, Key, Theta, Tree
 if TYPE_CHECKING:
     from credo.inference.engine import Run
     from credo.posterior import Posterior
+
+# What to try when a sampler goes non-finite.
+START_WHERE_FINITE = "start where the density is finite: start=credo.MAP(), or a narrower prior"
 
 
 @dataclass(frozen=True)
@@ -60,15 +63,6 @@ class Needs:
         return f"{self.num_parameters:,} parameters; stores {self.stored}: {in_words(self.num_bytes)}"
 
 
-class NumberedBatch(NamedTuple):
-    """A `Batch` that knows which rows of the data it holds: what a chain sees that has rows of its own."""
-
-    x: Array
-    y: Array
-    total: int | Array
-    rows: Array
-
-
 @dataclass(frozen=True)
 class Method:
     """An inference method. `init` and `step` are pure; `draw` says what to keep; `posterior` makes the result.
@@ -91,7 +85,7 @@ class Method:
         return False
 
     def rows(self, key: Key, num_rows: int) -> Array | None:
-        """The rows of the data that a chain sees, by number; then its batches are `NumberedBatch`es. None: all rows."""
+        """The rows of the data that a chain sees, by number; then its batches know theirs. None: all rows."""
         return None
 
     def init(self, key: Key, model: Model, theta: Theta, data: Batch, held_out: Batch | None) -> Tree:

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
 from credo._text import nearest
-from credo.inference.method import Method, Plan, require_at_least
+from credo.inference.method import START_WHERE_FINITE, Method, Plan, require_at_least
 from credo.models.program import Model
 from credo.typing import Array, Batch, Key, Theta
 
@@ -123,7 +123,7 @@ class MetropolisHastings(Method):
 
     @property
     def advice(self) -> str:
-        return "start where the density is finite: start=credo.MAP(), or a narrower prior"
+        return START_WHERE_FINITE
 
     def posterior(self, model: Model, run: "Run") -> "Draws":
         from credo.posterior import Draws

@@ -18,8 +18,9 @@ from jax.flatten_util import ravel_pytree
 
 from credo.inference import trajectory
 from credo.inference.adaptation import Adaptation, Tuning
-from credo.inference.hmc import FIRST_STEP_SIZE, unravel_theta
-from credo.inference.method import Method, Plan, require_at_least
+from credo.inference.flat import posterior_of_positions, unravel_theta
+from credo.inference.hmc import FIRST_STEP_SIZE
+from credo.inference.method import START_WHERE_FINITE, Method, Plan, require_at_least
 from credo.models.program import Model
 from credo.typing import Array, Batch, Key, Theta
 
@@ -237,13 +238,10 @@ class ParallelTempering(Method):
 
     @property
     def advice(self) -> str:
-        return "start where the density is finite: start=credo.MAP(), or a narrower prior"
+        return START_WHERE_FINITE
 
     def posterior(self, model: Model, run: "Run") -> "Draws":
-        from credo.posterior import Draws
-
-        theta = jax.vmap(jax.vmap(lambda position: unravel_theta(model, position)))(run.draws)
-        draws = Draws.from_run(self, model, theta, run)
+        draws = posterior_of_positions(self, model, run)
         return replace(draws, infos=_a_figure_per_pair(draws.infos), trace=_a_figure_per_pair(draws.trace))
 
 
