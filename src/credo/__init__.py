@@ -13,17 +13,20 @@ from credo._version import __version__
 if TYPE_CHECKING:
     from credo import datasets, evaluation, models, networks, plot
     from credo.data import Data
+    from credo.dropout import Dropout
     from credo.evaluation.compare import compare
     from credo.evaluation.conformal import conformal
     from credo.evaluation.evaluate import Scores, evaluate
     from credo.evaluation.recalibration import recalibrate
     from credo.evaluation.report import report
     from credo.inference import schedules
+    from credo.inference.dropout import MCDropout
     from credo.inference.engine import NonFiniteError
     from credo.inference.ensemble import DeepEnsemble
     from credo.inference.fit import fit
     from credo.inference.hmc import HMC
     from credo.inference.ivon import IVON
+    from credo.inference.laplace import Laplace
     from credo.inference.mclmc import MCLMC
     from credo.inference.metropolis import Metropolis, MetropolisHastings, Proposal
     from credo.inference.nuts import NUTS
@@ -50,8 +53,11 @@ _HOME = {
     "Data": "credo.data",
     "DeepEnsemble": "credo.inference.ensemble",
     "Draws": "credo.posterior",
+    "Dropout": "credo.dropout",
     "HMC": "credo.inference.hmc",
+    "Laplace": "credo.inference.laplace",
     "MAP": "credo.inference.point",
+    "MCDropout": "credo.inference.dropout",
     "MCLMC": "credo.inference.mclmc",
     "MLE": "credo.inference.point",
     "Metropolis": "credo.inference.metropolis",
@@ -119,8 +125,11 @@ __all__ = [
     "Data",
     "DeepEnsemble",
     "Draws",
+    "Dropout",
     "Flow",
     "Gaussian",
+    "Laplace",
+    "MCDropout",
     "Metropolis",
     "MetropolisHastings",
     "Mixture",

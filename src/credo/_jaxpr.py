@@ -3,10 +3,24 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from jax.extend.core import JaxprEqn, Literal
+import jax
+from jax.extend.core import ClosedJaxpr, JaxprEqn, Literal
+from jax.interpreters import partial_eval
 
 # What computes the outputs of one equation from the values of its inputs.
 Equation = Callable[[JaxprEqn, list[Any]], Sequence[Any]]
+
+# Primitives that hand each number on as it is, in another place or precision.
+REINDEXING = {"reshape", "transpose", "squeeze", "expand_dims", "convert_element_type", "copy", "copy_p"}
+# Calls that are walked into where weights enter them; elsewhere they stay whole, with their derivatives.
+CALLS = {"jit", "pjit", "closed_call", "custom_jvp_call", "custom_vjp_call", "checkpoint", "remat", "remat2"}
+
+
+def trace(function: Callable[[dict[str, Any]], Any], theta: dict[str, Any]) -> tuple[ClosedJaxpr, Any]:
+    """The equations that the outputs need, with one input per leaf by sorted name; the tree of the outputs."""
+    closed, shapes = jax.make_jaxpr(function, return_shape=True)(theta)
+    alive, _ = partial_eval.dce_jaxpr(closed.jaxpr, [True] * len(closed.jaxpr.outvars), instantiate=True)
+    return ClosedJaxpr(alive, closed.consts), jax.tree.structure(shapes)
 
 
 def walk(closed: Any, inputs: Iterable[Any], equation: Equation) -> list[Any]:

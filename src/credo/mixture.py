@@ -2,7 +2,7 @@
 
 Paper, "Deep ensembles": each member finds one mode of the posterior, and their mixture covers as many as there are.
 Members that are points make an ordinary set of `Draws`, a mixture of Dirac deltas; members that are distributions of
-their own, or that have learned prior parameters xi of their own, make a `Mixture`.
+their own, that have learned prior parameters xi of their own, or that are of different architectures, make a `Mixture`.
 """
 
 from collections.abc import Sequence
@@ -16,14 +16,16 @@ import jax.numpy as jnp
 import numpy as np
 
 from credo import random
+from credo.architectures import Architectures
 from credo.data import Scaling, as_inputs
+from credo.dropout import Dropout
 from credo.models.program import Model
 from credo.models.sites import LOCAL_NOISE
 from credo.posterior import NUM_PREDICTIVE_DRAWS, Draws, Flow, Gaussian, Provenance
 from credo.predictive import ClassPredictive, Predictive, predictive
 from credo.typing import Key, Theta
 
-Member = Draws | Gaussian | Flow
+Member = Draws | Gaussian | Flow | Dropout
 
 # Below this share of the epistemic variance, what lies between the members moves its standard deviation by under 3%.
 SMALL_SHARE = 0.05
@@ -71,10 +73,10 @@ class EnsembleDiagnostics:
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """Σᵢ wᵢ qᵢ(theta) of posteriors of one model.
+    """Σᵢ wᵢ qᵢ(theta) of posteriors of one model, or of several that agree about what y is.
 
     Arguments:
-        members: the qᵢ; each may have prior parameters xi of its own as constants of its model.
+        members: the qᵢ; each may have prior parameters xi of its own as constants of its model, or a model of its own.
         provenance: of the whole.
         weights: wᵢ, adding up to one; equal by default.
     """
@@ -87,8 +89,7 @@ class Mixture:
         num = len(self.members)
         if num == 0:
             raise ValueError("members: a mixture needs at least one")
-        if any(member.model.template != self.model.template for member in self.members):
-            raise ValueError("members must be posteriors of one model: their parameters differ in name or shape")
+        _ = self.architectures  # which refuses models that do not go together
         weights = np.full(num, 1 / num) if self.weights is None else np.asarray(self.weights, np.float64)
         if weights.shape != (num,) or not np.all(weights >= 0) or not np.isclose(weights.sum(), 1):
             raise ValueError(f"weights must be {num} numbers of at least zero that add up to one, got {self.weights}")
@@ -103,6 +104,11 @@ class Mixture:
     def model(self) -> Model:
         """The model of the first member, bound to the shape of the data."""
         return self.members[0].model
+
+    @cached_property
+    def architectures(self) -> Architectures:
+        """The models of the members, each once."""
+        return Architectures(tuple(dict.fromkeys(self._free(member.model) for member in self.members)))
 
     @property
     def scaling(self) -> Scaling:
@@ -127,8 +133,9 @@ class Mixture:
     def __repr__(self) -> str:
         how = self.provenance.method.get("name", "?")
         kinds = "/".join(sorted({type(member).__name__ for member in self.members}))
+        numbers = " or ".join(f"{model.num_parameters:,}" for model in self.architectures.models)
         return (
-            f"Mixture({len(self.members)} × {kinds} over {self.model.num_parameters:,} numbers, "
+            f"Mixture({len(self.members)} × {kinds} over {numbers} numbers, "
             f"by {how} in {self.provenance.seconds:.1f} s)"
         )
 
@@ -136,32 +143,50 @@ class Mixture:
 
     @cached_property
     def _has_own_xi(self) -> bool:
-        """Whether the members have prior parameters of their own, so that each draw must carry its member's."""
+        """Whether the members have prior parameters of their own: each draw then carries those of its member.
+
+        Constants of the model would be those of one member.
+        """
         return len({member.model.xi for member in self.members}) > 1
+
+    def _free(self, model: Model) -> Model:
+        """A model without the constants that the draws bring with them."""
+        return replace(model, xi=None) if self._has_own_xi else model
 
     def _with_xi(self, member: Member, theta: Theta, num: int) -> Theta:
         if not self._has_own_xi:
             return theta
         return theta | {name: np.broadcast_to(xi, (num, *xi.shape)) for name, xi in member.model.frozen_xi.items()}
 
+    def _joined(self, thetas: Sequence[Theta], owners: Sequence[int], counts: Sequence[int]) -> dict[str, np.ndarray]:
+        """Draws of members one after another, `counts` of each; which members they are of is in `owners`."""
+        models = self.architectures.models
+        if len(models) == 1:
+            return _concatenated(thetas)
+        of_models = [models.index(self._free(self.members[owner].model)) for owner in owners]
+        return self.architectures.joined(thetas, of_models, counts)
+
     def sample(self, key: Key, num: int) -> Theta:
         """`num` draws, each of a member chosen by weight: every leaf gains a leading axis.
 
-        Where the members have learned xi of their own, each draw holds those of its member, by name.
+        Where the members have learned xi of their own, each draw holds those of its member, by name. Where their
+        architectures differ, each draw holds the leaves of all of them: see `credo.architectures`.
         """
         if num < 1:
             raise ValueError(f"num must be at least 1, got {num}")
         member_key, draw_key = jax.random.split(key)
         chosen = np.asarray(jax.random.choice(member_key, len(self.members), (num,), p=jnp.asarray(self.weights)))
         rows = [np.flatnonzero(chosen == index) for index in range(len(self.members))]
-        parts = []
+        parts, owners = [], []
         for index, (member, own) in enumerate(zip(self.members, rows, strict=True)):
             if len(own):
                 # Drawing is compiled for each number of draws: up to a power of two, there are few of them.
                 drawn = member.sample(jax.random.fold_in(draw_key, index), 1 << (len(own) - 1).bit_length())
                 parts.append(self._with_xi(member, {name: leaf[: len(own)] for name, leaf in drawn.items()}, len(own)))
+                owners.append(index)
         order = np.argsort(np.concatenate(rows))
-        return {name: leaf[order] for name, leaf in _concatenated(parts).items()}
+        whole = self._joined(parts, owners, [len(rows[index]) for index in owners])
+        return {name: leaf[order] for name, leaf in whole.items()}
 
     def _spread_out(self, x: np.ndarray, num: int) -> tuple[Theta, np.ndarray, np.ndarray]:
         """About `num` draws evenly over the members, the same ones at every call; their weights, and their members."""
@@ -177,8 +202,8 @@ class Mixture:
                 shares = np.full(own, 1 / own)
             thetas.append(self._with_xi(member, theta, len(shares)))
             weights.append(self.weights[index] * shares)
-        owners = np.repeat(np.arange(len(self.members)), [len(shares) for shares in weights])
-        return _concatenated(thetas), np.concatenate(weights), owners
+        members, counts = range(len(self.members)), [len(shares) for shares in weights]
+        return self._joined(thetas, members, counts), np.concatenate(weights), np.repeat(members, counts)
 
     # -- use -----------------------------------------------------------------------------------------------
 
@@ -199,11 +224,11 @@ class Mixture:
         """The marginal, and the member that each draw is of."""
         inputs = as_inputs(x, like=self.model.rows.x_shape[1:] if self.model.rows else None)
         theta, weights, owners = self._spread_out(inputs, num)
-        if self.model.has_local_latents:
+        models = self.architectures.models
+        if any(model.has_local_latents for model in models):
             theta |= {LOCAL_NOISE: np.arange(len(weights), dtype=np.int32)}
-        # The draws bring their xi with them: constants of the model would be those of one member.
-        model = replace(self.model, xi=None) if self._has_own_xi else self.model
-        return predictive(model, theta, inputs, weights=weights, scaling=self.scaling), owners
+        conditional: Any = models[0] if len(models) == 1 else self.architectures
+        return predictive(conditional, theta, inputs, weights=weights, scaling=self.scaling), owners
 
     @cached_property
     def diagnostics(self) -> EnsembleDiagnostics:

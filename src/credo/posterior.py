@@ -12,7 +12,8 @@ import numpy as np
 from credo import random
 from credo.data import Scaling, as_inputs
 from credo.inference.flow import Warp
-from credo.inference.structure import Root, draw_noise, root_arrays, root_config, root_from_arrays
+from credo.inference.roots import root_arrays, root_config, root_from_arrays
+from credo.inference.structure import Root, draw_noise
 from credo.models.program import Model
 from credo.models.sites import LOCAL_NOISE
 from credo.predictive import Predictive, predictive
@@ -21,7 +22,9 @@ from credo.typing import Key, Theta
 if TYPE_CHECKING:
     import arviz
 
+    from credo.dropout import DropoutDiagnostics
     from credo.evaluation.diagnostics import Diagnostics
+    from credo.evaluation.laplace import LaplaceDiagnostics
     from credo.evaluation.variational import VariationalDiagnostics
     from credo.inference.engine import Run
     from credo.inference.method import Method
@@ -59,7 +62,9 @@ class Posterior(Protocol):
         """Write the posterior into a folder that `credo.load` reads."""
 
     @property
-    def diagnostics(self) -> "Diagnostics | VariationalDiagnostics | EnsembleDiagnostics":
+    def diagnostics(
+        self,
+    ) -> "Diagnostics | VariationalDiagnostics | DropoutDiagnostics | EnsembleDiagnostics | LaplaceDiagnostics":
         """Evidence for and against the fit, with a verdict in words."""
 
 
@@ -261,6 +266,7 @@ class Gaussian(_Fitted):
         trace: figures of the optimiser per step, each (1, steps).
         evidence: what the method found out about its own fit: the ELBO with its standard error, Pareto k̂.
         scaling, probes: as in `Draws`.
+        prediction: "draws" of theta, or the "linear" or "probit" prediction of `credo.linearised`.
     """
 
     model: Model
@@ -271,6 +277,7 @@ class Gaussian(_Fitted):
     evidence: dict[str, float] = field(default_factory=dict)
     scaling: Scaling = field(default_factory=Scaling)
     probes: np.ndarray | None = None
+    prediction: str = "draws"
 
     @property
     def num_bytes(self) -> int:
@@ -292,7 +299,32 @@ class Gaussian(_Fitted):
 
     def moments(self) -> tuple[Theta, Theta]:
         """Mean and variance of each entry of theta."""
-        return self.mean, self.root.variance()
+        return self.mean, {name: np.zeros(leaf.shape) for name, leaf in self.mean.items()} | self.root.variance()
+
+    def predict(self, x: Any, *, num_draws: int | None = None) -> Predictive:
+        """The marginal p(y | x, D): of draws of theta, or of the network linearised around the mean.
+
+        Arguments:
+            x: inputs in the user's units, (rows, …) as in training.
+            num_draws: of theta, 100 by default; of a linearised network's outputs, 1,000.
+        """
+        if self.prediction == "draws":
+            return super().predict(x, num_draws=num_draws)
+        from credo.linear_predictive import linear_predictive
+
+        inputs = as_inputs(x, like=self.model.rows.x_shape[1:] if self.model.rows else None)
+        if num_draws is not None and num_draws < 1:
+            raise ValueError(f"num_draws must be at least 1, got {num_draws}")
+        return linear_predictive(self, inputs, probit=self.prediction == "probit", num_draws=num_draws)
+
+    @cached_property
+    def diagnostics(self) -> "VariationalDiagnostics | LaplaceDiagnostics":  # type: ignore[override]
+        """What the fit tells about itself, with a verdict."""
+        if "log_evidence" not in self.evidence:
+            return super().diagnostics
+        from credo.evaluation.laplace import diagnose_laplace
+
+        return diagnose_laplace(self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -375,7 +407,8 @@ def _flow_draws(location: Theta, warp: Warp, keys: Key) -> tuple[Theta, jax.Arra
 def _gaussian_draws(mean: Theta, root: Root, keys: Key) -> Theta:
     def draw(key: Key) -> Theta:
         offset = root.offset(draw_noise(key, root))
-        return {name: mean[name] + offset[name] for name in mean}
+        # Arrays that the root does not cover are certain.
+        return {name: leaf + offset[name] if name in offset else leaf for name, leaf in mean.items()}
 
     return jax.lax.map(draw, keys)
 

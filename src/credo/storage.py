@@ -8,7 +8,7 @@ checksum and that of the arrays: a file that was cut short or altered is refused
 import hashlib
 import json
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -21,12 +21,13 @@ from safetensors.numpy import load_file, save_file
 from credo import models, networks
 from credo._version import __version__
 from credo.data import Scaling
-from credo.inference.structure import root_arrays, root_config, root_from_arrays
+from credo.dropout import Dropout
+from credo.inference.roots import root_arrays, root_config, root_from_arrays
 from credo.mixture import Mixture, PointEnsemble
 from credo.models.program import Model, Rows
 from credo.posterior import Draws, Flow, Gaussian, Provenance
 
-Saved = Draws | Gaussian | Flow | Mixture
+Saved = Draws | Gaussian | Flow | Dropout | Mixture
 
 FORMAT = "credo-posterior"
 FORMAT_VERSION = 1
@@ -60,30 +61,33 @@ def save(posterior: Saved, folder: str | Path) -> None:
                 other.rename(target / other.name)
 
 
-def load(folder: str | Path, *, network: Any = None, model: Model | None = None) -> Saved:
+def load(folder: str | Path, *, network: Any = None, model: Model | Sequence[Model | None] | None = None) -> Saved:
     """Read a posterior that `posterior.save(folder)` wrote.
 
     Arguments:
         network: the network it was fitted with, where that was not one of `credo.networks`.
         model: the model it was fitted with, where that was a program of the user's own.
+
+    Where it was fitted with several models, both are lists, with None for those that need none.
     """
     source = Path(folder)
     manifest = _read_manifest(source)
-    stored = Stored(source, manifest, _read_arrays(source, manifest))
     rows: dict[str, Any] = {
         key: tuple(value) if isinstance(value, list) else value for key, value in manifest["rows"].items()
     }
-    bound = replace(_rebuild(source, manifest["model"], network, model), rows=Rows(**rows))
+    bound = tuple(replace(one, rows=Rows(**rows)) for one in _rebuild_all(source, manifest["model"], network, model))
+    stored = Stored(source, manifest, _read_arrays(source, manifest), bound)
     scaling = Scaling.from_dict(stored.group("scaling"))
-    return _unpack(stored, bound, scaling=scaling, probes=stored.arrays.get("probes"))
+    return _unpack(stored, scaling=scaling, probes=stored.arrays.get("probes"))
 
 
 def _manifest(posterior: Saved, config: dict[str, Any], checksum: str) -> dict[str, Any]:
+    configs = [model.config for model in _models(posterior)]
     manifest = {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
         "credo_version": __version__,
-        "model": posterior.model.config,
+        "model": configs if len(configs) > 1 else configs[0],
         "rows": asdict(posterior.model.rows),  # type: ignore[arg-type]
         "arrays_sha256": checksum,
     } | config
@@ -94,11 +98,15 @@ def _manifest(posterior: Saved, config: dict[str, Any], checksum: str) -> dict[s
 
 
 class Stored(NamedTuple):
-    """A posterior as it is stored: its part of the manifest, and its arrays by the names `group/name` or `name`."""
+    """A posterior as it is stored: its part of the manifest, and its arrays by the names `group/name` or `name`.
+
+    `models` are those of the whole; the manifest's number `architecture` says which one it is of, the first without it.
+    """
 
     source: Path
     config: dict[str, Any]
     arrays: dict[str, np.ndarray]
+    models: tuple[Model, ...]
 
     def group(self, group: str) -> dict[str, np.ndarray]:
         """The arrays of a group, by name."""
@@ -124,13 +132,13 @@ def _pack(posterior: Saved) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     return config | {"kind": name, "provenance": asdict(posterior.provenance)}, arrays
 
 
-def _unpack(stored: Stored, model: Model, *, scaling: Scaling, probes: np.ndarray | None) -> Saved:
+def _unpack(stored: Stored, *, scaling: Scaling, probes: np.ndarray | None) -> Saved:
     if stored.config["kind"] not in KINDS:
         raise ValueError(
             f"{stored.source} holds a posterior of the kind {stored.config['kind']!r}, which credo {__version__} does "
             "not know; install a newer credo"
         )
-    xi = stored.group("xi")
+    xi, model = stored.group("xi"), stored.models[stored.config.get("architecture", 0)]
     return KINDS[stored.config["kind"]].unpack(
         stored,
         model=model.freeze(xi) if xi else model,
@@ -139,6 +147,12 @@ def _unpack(stored: Stored, model: Model, *, scaling: Scaling, probes: np.ndarra
         scaling=scaling,
         probes=probes,
     )
+
+
+def _models(posterior: Saved) -> list[Model]:
+    """The models of a posterior, each once: more than one where the members of a mixture differ in architecture."""
+    members = posterior.members if isinstance(posterior, Mixture) else (posterior,)
+    return list(dict.fromkeys(replace(member.model, xi=None) for member in members))
 
 
 def _named(**groups: dict[str, np.ndarray] | None) -> dict[str, np.ndarray]:
@@ -161,14 +175,16 @@ def _unpack_draws(stored: Stored, *, kind: type[Draws] = Draws, **common: Any) -
 def _pack_gaussian(posterior: Gaussian) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     root, xi = root_arrays(posterior.root), posterior.model.frozen_xi
     arrays = _named(mean=posterior.mean, root=root, trace=posterior.trace, xi=xi)
-    return {"root": root_config(posterior.root), "evidence": posterior.evidence}, arrays
+    config = {"root": root_config(posterior.root), "evidence": posterior.evidence, "prediction": posterior.prediction}
+    return config, arrays
 
 
 def _unpack_gaussian(stored: Stored, **common: Any) -> Gaussian:
     mean = stored.group("mean")
     _check_shapes(stored.source, common["model"], {name: leaf.shape for name, leaf in mean.items()})
     root = root_from_arrays(stored.config["root"], stored.group("root"))
-    return Gaussian(mean=mean, root=root, evidence=stored.config["evidence"], **common)
+    prediction = stored.config.get("prediction", "draws")
+    return Gaussian(mean=mean, root=root, evidence=stored.config["evidence"], prediction=prediction, **common)
 
 
 def _pack_flow(posterior: Flow) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -182,23 +198,37 @@ def _unpack_flow(stored: Stored, **common: Any) -> Flow:
     return Flow.from_parts(config=stored.config, arrays=stored.arrays, **common)
 
 
+def _pack_dropout(posterior: Dropout) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    xi = posterior.model.frozen_xi
+    return {"masks": posterior.kind}, _named(mean=posterior.mean, rates=posterior.rates, trace=posterior.trace, xi=xi)
+
+
+def _unpack_dropout(stored: Stored, **common: Any) -> Dropout:
+    mean, rates = stored.group("mean"), stored.group("rates")
+    _check_shapes(stored.source, common["model"], {name: leaf.shape for name, leaf in mean.items()})
+    posterior = Dropout(mean=mean, rates=rates, kind=stored.config["masks"], **common)
+    if {place.name for place in posterior.places} != rates.keys():
+        raise ValueError(f"{stored.source} does not fit the model: it has masks for {', '.join(rates)}")
+    return posterior
+
+
 def _pack_mixture(posterior: Mixture) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    configs, arrays = [], {"weights": posterior.weights}
+    configs, arrays, models = [], {"weights": posterior.weights}, _models(posterior)
     for index, member in enumerate(posterior.members):
         config, own = _pack(member)
-        configs.append(config)
+        configs.append(config | {"architecture": models.index(replace(member.model, xi=None))})
         arrays |= {f"members/{index}/{name}": value for name, value in own.items()}
     return {"members": configs}, arrays
 
 
 def _unpack_mixture(
-    stored: Stored, *, model: Model, provenance: Provenance, scaling: Scaling, probes: np.ndarray | None, **_: Any
+    stored: Stored, *, provenance: Provenance, scaling: Scaling, probes: np.ndarray | None, **_: Any
 ) -> Mixture:
     parts = [
-        Stored(stored.source, config, stored.group(f"members/{index}"))
+        stored._replace(config=config, arrays=stored.group(f"members/{index}"))
         for index, config in enumerate(stored.config["members"])
     ]
-    members: Any = tuple(_unpack(part, model, scaling=scaling, probes=probes) for part in parts)
+    members: Any = tuple(_unpack(part, scaling=scaling, probes=probes) for part in parts)
     return Mixture(members, provenance, stored.arrays["weights"])
 
 
@@ -207,6 +237,7 @@ KINDS: dict[str, Kind] = {
     "point_ensemble": Kind(PointEnsemble, _pack_draws, partial(_unpack_draws, kind=PointEnsemble)),
     "gaussian": Kind(Gaussian, _pack_gaussian, _unpack_gaussian),
     "flow": Kind(Flow, _pack_flow, _unpack_flow),
+    "dropout": Kind(Dropout, _pack_dropout, _unpack_dropout),
     "mixture": Kind(Mixture, _pack_mixture, _unpack_mixture),
 }
 
@@ -253,6 +284,20 @@ def _read_arrays(source: Path, manifest: dict[str, Any]) -> dict[str, np.ndarray
         return load_file(path)
     except SafetensorError as error:
         raise ValueError(f"{path} is damaged: {error}") from error
+
+
+def _rebuild_all(source: Path, configs: Any, network: Any, model: Any) -> list[Model]:
+    """The models of a posterior: one, or as many as there are configurations."""
+    if not isinstance(configs, list):
+        return [_rebuild(source, configs, network, model)]
+    num = len(configs)
+    given = {"network": [None] * num if network is None else network, "model": [None] * num if model is None else model}
+    for name, values in given.items():
+        if not isinstance(values, list | tuple) or len(values) != num:
+            raise ValueError(
+                f"{name}: {source} was fitted with {num} models; pass a list of {num}, None where not needed"
+            )
+    return [_rebuild(source, *one) for one in zip(configs, given["network"], given["model"], strict=True)]
 
 
 def _rebuild(source: Path, config: dict[str, Any] | None, network: Any, model: Model | None) -> Model:

@@ -2,6 +2,8 @@
 
 An accumulator is carried from draw to draw, so that memory does not grow with their number. Means and variances use
 West's weighted update (1979), log densities a running log-sum-exp.
+
+Draws are trees of arrays with a leading axis of draws. A leaf may have an axis of one there: it is the same for all.
 """
 
 from collections.abc import Callable
@@ -62,7 +64,8 @@ def _as_vector(values: Array) -> Array:
     return values[:, None] if values.ndim == 1 else values
 
 
-def _noise_covariance(distribution: dist.Distribution) -> Array:
+def noise_covariance(distribution: dist.Distribution) -> Array:
+    """Covariance of y given theta, (rows, outputs, outputs)."""
     if hasattr(distribution, "covariance_matrix"):
         return jnp.broadcast_to(distribution.covariance_matrix, (*distribution.mean.shape, distribution.mean.shape[-1]))
     variance = _as_vector(distribution.variance)
@@ -85,10 +88,10 @@ MOMENTS = Accumulator(
 
 COVARIANCES = Accumulator(
     start=lambda distribution: _start_moments(
-        _as_vector(distribution.mean), _noise_covariance(distribution), _noise_covariance(distribution)
+        _as_vector(distribution.mean), noise_covariance(distribution), noise_covariance(distribution)
     ),
     add=lambda carry, distribution, weight: _add_moments(
-        carry, weight, _as_vector(distribution.mean), _noise_covariance(distribution), _outer
+        carry, weight, _as_vector(distribution.mean), noise_covariance(distribution), _outer
     ),
 )
 
@@ -116,33 +119,41 @@ CDF = Accumulator(
 def fold(
     conditional: Conditional, accumulator: Accumulator, weights: Array, draws: Theta, x: Array, *by_row: Array
 ) -> Tree:
-    def add(carry: Tree, draw: tuple[Theta, Array]) -> tuple[Tree, None]:
-        theta, weight = draw
-        return accumulator.add(carry, conditional(theta, x), weight, *by_row), None
+    def add(carry: Tree, draw: tuple[Array, Array]) -> tuple[Tree, None]:
+        index, weight = draw
+        return accumulator.add(carry, conditional(_draw(draws, index), x), weight, *by_row), None
 
-    first = jax.tree.map(lambda leaf: leaf[0], draws)
-    carry = accumulator.start(conditional(first, x), *by_row)
-    return jax.lax.scan(add, carry, (draws, weights))[0]
+    carry = accumulator.start(conditional(_draw(draws, 0), x), *by_row)
+    return jax.lax.scan(add, carry, (jnp.arange(len(weights)), weights))[0]
+
+
+def _draw(draws: Theta, index: Array | int) -> Theta:
+    return jax.tree.map(lambda leaf: leaf[index if len(leaf) > 1 else 0], draws)
+
+
+def _over_draws(function: Callable[[Theta], Tree], draws: Theta) -> Tree:
+    """function(theta) of every draw, one after another: leaves gain a leading axis."""
+    num = max(len(leaf) for leaf in jax.tree.leaves(draws))
+    return jax.lax.map(lambda index: function(_draw(draws, index)), jnp.arange(num))
 
 
 @partial(jax.jit, static_argnums=0)
 def functions(conditional: Conditional, draws: Theta, x: Array) -> Array:
     """E[y | x, thetaᵢ], rows first: (rows, draws, output…)."""
-    return jnp.moveaxis(jax.lax.map(lambda theta: _mean(conditional(theta, x)), draws), 0, 1)
+    return jnp.moveaxis(_over_draws(lambda theta: mean_of(conditional(theta, x)), draws), 0, 1)
 
 
 @partial(jax.jit, static_argnums=0)
 def log_probs(conditional: Conditional, draws: Theta, x: Array, y: Array) -> Array:
     """log p(y | x, thetaᵢ), (rows, draws)."""
-    return jax.lax.map(lambda theta: conditional(theta, x).log_prob(y), draws).T
+    return _over_draws(lambda theta: conditional(theta, x).log_prob(y), draws).T
 
 
 @partial(jax.jit, static_argnums=0)
 def samples(conditional: Conditional, draws: Theta, chosen: Array, keys: Key, x: Array) -> Array:
     def one(choice: tuple[Array, Key]) -> Array:
         index, key = choice
-        theta = jax.tree.map(lambda leaf: leaf[index], draws)
-        return conditional(theta, x).sample(key)
+        return conditional(_draw(draws, index), x).sample(key)
 
     return jax.lax.map(one, (chosen, keys))
 
@@ -150,7 +161,7 @@ def samples(conditional: Conditional, draws: Theta, chosen: Array, keys: Key, x:
 @partial(jax.jit, static_argnums=0)
 def quantiles(conditional: Conditional, weights: Array, levels: Array, draws: Theta, x: Array) -> Array:
     """Mixture quantiles by bisection, (rows, levels, output…)."""
-    components = jax.lax.map(lambda theta: _marginal(conditional(theta, x)), draws)
+    components = _over_draws(lambda theta: _marginal(conditional(theta, x)), draws)
 
     def mixture_cdf(value: Array) -> Array:
         cdf = jax.vmap(lambda component: component.cdf(value))(components)
@@ -171,7 +182,8 @@ def quantiles(conditional: Conditional, weights: Array, levels: Array, draws: Th
     return jnp.moveaxis(jax.lax.map(solve, levels), 0, 1)
 
 
-def _mean(distribution: dist.Distribution) -> Array:
+def mean_of(distribution: dist.Distribution) -> Array:
+    """E[y | x, theta]; the probabilities of the classes."""
     return _class_probs(distribution) if _has_classes(distribution) else distribution.mean
 
 

@@ -11,7 +11,7 @@ import credo
 from credo import random
 from credo.inference import engine
 from credo.inference.fit import METHODS
-from credo.inference.structure import root_arrays
+from credo.inference.roots import root_arrays
 
 # Settings that finish at once. Point estimates start at the prior or use minibatches, so that the seed matters to
 # them; samplers thin, so that a chunk's records and steps differ.
@@ -26,6 +26,8 @@ TINY = {
     "sgld": {"num_samples": 6, "num_warmup": 8, "num_chains": 2, "thin": 2, "batch_size": 7},
     "sghmc": {"num_samples": 6, "num_warmup": 4, "num_chains": 2, "thin": 2, "num_cycles": 2, "restart": "prior"},
     "swag": {"num_steps": 20, "num_warmup": 5, "collect_every": 2, "rank": 3, "batch_size": 7},
+    "mc_dropout": {"num_steps": 20, "batch_size": 7},
+    "laplace": {"training": credo.MAP(num_steps=20, batch_size=7)},
     "bayes_by_backprop": {"num_steps": 20, "batch_size": 7},
     "ivon": {"num_steps": 20, "batch_size": 7},
     "deep_ensemble": {"method": credo.BayesByBackprop(num_steps=20, batch_size=7), "members": 3},
@@ -81,6 +83,8 @@ def arrays_of(posterior) -> dict[str, np.ndarray]:
     if isinstance(posterior, credo.Mixture):
         parts = [arrays_of(member) for member in posterior.members]
         return {f"{index}/{name}": leaf for index, part in enumerate(parts) for name, leaf in part.items()}
+    if isinstance(posterior, credo.Dropout):
+        return posterior.mean | posterior.rates
     if isinstance(posterior, credo.Gaussian):
         return posterior.mean | root_arrays(posterior.root)
     return posterior.theta | (posterior.infos or {})
@@ -143,7 +147,7 @@ def test_chains_differ(posterior):
 def test_result_does_not_depend_on_the_chunk_size(model, data, method, posterior):
     bound = model.bind(data)
     run = engine.run(method, bound, data.batch(), seed=3, records_per_chunk=1)
-    one_by_one = method.posterior(bound, run)
+    one_by_one = method.judged(method.posterior(bound, run), data.batch())
     assert same_bits(arrays_of(one_by_one), arrays_of(posterior))
     assert same_bits(one_by_one.trace, posterior.trace)
 

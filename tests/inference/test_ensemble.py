@@ -522,6 +522,12 @@ def test_gaussians_that_stop_early_have_figures_of_one_length(bimodal: tuple) ->
 # -- xi of their own ---------------------------------------------------------------------------------------
 
 
+def steep(x: np.ndarray, y: np.ndarray | None = None) -> None:
+    slope = numpyro.sample("slope", dist.Normal(0, 1))
+    with numpyro.plate("data", x.shape[0]):
+        numpyro.sample("y", dist.Normal(2 * slope * x[:, 0], BIMODAL_NOISE), obs=y)
+
+
 def learned_noise(x: np.ndarray, y: np.ndarray | None = None) -> None:
     scale = numpyro.param("scale", 1.0, constraint=dist.constraints.positive)
     w = numpyro.sample("w", dist.Normal(0, 1))
@@ -573,6 +579,171 @@ def test_local_latents_get_noise_of_their_own_for_each_draw() -> None:
     np.testing.assert_array_equal(prediction.draws["local_noise"], np.arange(6))
     assert len(np.unique(prediction.functions[:, 0])) == 6
     assert set(posterior.sample(random.key(0), 3)) == set(posterior.model.frozen_xi)
+
+
+# -- different architectures ---------------------------------------------------------------------------------
+
+SHALLOW = credo.models.regression(credo.networks.MLP([4], out=1), noise=0.1)
+# A noise of its own: a learned one, or one per row, beside a known one.
+DEEP = credo.models.regression(credo.networks.MLP([3, 3], out=1, activation="relu"))
+TWO_SCALES = credo.models.regression(credo.networks.MLP([5], out=2), noise="heteroscedastic")
+WAVE = credo.Data(np.linspace(-1, 2, 40), 5 + 3 * np.sin(2 * np.linspace(-1, 2, 40)), standardise=True)
+SHARES = np.array([0.4, 0.3, 0.1, 0.2])
+
+
+@pytest.fixture(scope="module")
+def of_points() -> Mixture:
+    method = credo.DeepEnsemble(credo.MAP(num_steps=100), members=4, weights=SHARES.tolist())
+    return credo.fit([SHALLOW, DEEP, TWO_SCALES], WAVE, method, seed=1)
+
+
+@pytest.fixture(scope="module")
+def of_gaussians() -> Mixture:
+    return credo.fit([SHALLOW, DEEP], WAVE, credo.DeepEnsemble(credo.BayesByBackprop(num_steps=20), members=3))
+
+
+def test_members_are_dealt_to_the_models_in_turn(of_points: Mixture) -> None:
+    assert isinstance(of_points, Mixture)
+    programs = [member.model.program for member in of_points.members]
+    assert programs == [model.program for model in (SHALLOW, DEEP, TWO_SCALES, SHALLOW)]
+    np.testing.assert_allclose(of_points.weights, SHARES)
+    assert of_points.trace["log_joint"].shape == (4, 100)
+    assert (of_points.provenance.seed, of_points.provenance.num_data) == (1, 40)
+    first, last = (of_points.members[index].theta["hidden.0.kernel"] for index in (0, 3))
+    assert not np.array_equal(first, last)
+    assert of_points.num_bytes == 4 * (2 * 13 + 23 + 22)
+
+
+def test_the_same_model_twice_has_members_that_differ() -> None:
+    posterior = credo.fit([SHALLOW, SHALLOW], WAVE, credo.DeepEnsemble(credo.MAP(num_steps=2), members=2))
+    one, other = (member.theta["hidden.0.kernel"] for member in posterior.members)
+    assert not np.array_equal(one, other)
+    assert set(posterior.sample(random.key(0), 3)) == set(SHALLOW.bind(WAVE).template)
+
+
+def test_moments_are_those_of_the_members_by_hand(of_points: Mixture) -> None:
+    prediction = of_points.predict(WAVE.x)
+    each = [member.predict(WAVE.x) for member in of_points.members]
+    means = np.stack([one.mean for one in each])
+    mean = SHARES @ means
+    np.testing.assert_allclose(prediction.functions, means, rtol=1e-5)
+    np.testing.assert_allclose(prediction.mean, mean, rtol=1e-5)
+    spread = SHARES @ (means - mean) ** 2 / (1 - np.sum(SHARES**2))
+    np.testing.assert_allclose(prediction.epistemic, spread, rtol=1e-3)
+    np.testing.assert_allclose(prediction.aleatoric, SHARES @ [one.aleatoric for one in each], rtol=1e-4)
+    np.testing.assert_allclose(
+        prediction.input_covariance,
+        np.einsum("s,si,sj->ij", SHARES, means - mean, means - mean) / (1 - np.sum(SHARES**2)),
+        atol=1e-4,
+    )
+
+
+def test_probabilities_are_those_of_the_whole_mixture(of_points: Mixture) -> None:
+    """Densities and distribution functions average over the members; a quantile is one of that average."""
+    prediction = of_points.predict(WAVE.x)
+    each = [member.predict(WAVE.x) for member in of_points.members]
+    density = SHARES @ np.exp([one.log_prob(WAVE.y) for one in each])
+    np.testing.assert_allclose(prediction.log_prob(WAVE.y), np.log(density), rtol=1e-3, atol=1e-3)
+    by_draw = prediction.log_prob_by_draw(WAVE.y)
+    np.testing.assert_allclose(by_draw, [one.log_prob(WAVE.y) for one in each], rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(prediction.cdf(WAVE.y), SHARES @ [one.cdf(WAVE.y) for one in each], atol=1e-4)
+    lower, upper = prediction.interval(0.8)
+    np.testing.assert_allclose(prediction.cdf(lower), 0.1, atol=1e-3)
+    np.testing.assert_allclose(prediction.cdf(upper), 0.9, atol=1e-3)
+    draws = prediction[:3].samples(random.key(0), 4000)
+    error = NUM_STANDARD_ERRORS * draws.std(axis=0) / np.sqrt(4000)
+    assert np.all(np.abs(draws.mean(axis=0) - prediction.mean[:3]) < error)
+
+
+def test_classes_of_the_whole_mixture() -> None:
+    x = np.random.default_rng(0).normal(size=(30, 2))
+    data = credo.Data(x, (x[:, 0] > 0).astype(int) + (x[:, 1] > 1))
+    models = [credo.models.classification(credo.networks.MLP(sizes, out=3)) for sizes in ([4], [3, 3])]
+    posterior = credo.fit(models, data, credo.DeepEnsemble(credo.MAP(num_steps=50), members=2))
+    prediction = posterior.predict(x)
+    each = np.stack([member.predict(x).probs for member in posterior.members])
+    np.testing.assert_allclose(prediction.probs, each.mean(axis=0), atol=1e-6)
+    entropies = [member.predict(x).entropy for member in posterior.members]
+    np.testing.assert_allclose(prediction.aleatoric, np.mean(entropies, axis=0), atol=1e-5)
+    scores = credo.compare({"ensemble": posterior, "shallow": posterior.members[0]}, data).scores["ensemble"]
+    assert scores["accuracy"].value == np.mean(prediction.label == data.y)
+
+
+def test_architectures_of_gaussians(of_gaussians: Mixture) -> None:
+    """A hundred draws over three members: each is of the model of its member, and the others' leaves are zero."""
+    prediction = of_gaussians.predict(WAVE.x)
+    counts = [34, 33, 33]
+    np.testing.assert_array_equal(prediction.draws["model"], np.repeat([0, 1, 0], counts))
+    assert not np.any(prediction.draws["0.hidden.0.kernel"][34:67])
+    functions = np.split(prediction.functions, np.cumsum(counts)[:-1])
+    mean = np.mean([own.mean(axis=0) for own in functions], axis=0)
+    np.testing.assert_allclose(prediction.mean, mean, rtol=1e-4)
+    assert of_gaussians.diagnostics.num_members == 3
+    assert "13 or 23 numbers" in repr(of_gaussians)
+
+
+def test_draws_hold_the_leaves_of_all_architectures(of_gaussians: Mixture) -> None:
+    sample = of_gaussians.sample(random.key(0), 600)
+    assert np.mean(sample["model"] == 0) == pytest.approx(2 / 3, abs=4 * 0.47 / np.sqrt(600))
+    is_shallow = np.any(sample["0.head.kernel"] != 0, axis=(1, 2))
+    np.testing.assert_array_equal(is_shallow, sample["model"] == 0)
+    assert set(of_gaussians.sample(random.key(0), 1)) == set(sample)
+
+
+@pytest.mark.parametrize("kind", ["of_points", "of_gaussians"])
+def test_architectures_are_saved_and_loaded(kind: str, request: pytest.FixtureRequest, tmp_path) -> None:
+    posterior = request.getfixturevalue(kind)
+    posterior.save(tmp_path / "run")
+    loaded = credo.load(tmp_path / "run")
+    assert repr(loaded) == repr(posterior)
+    assert loaded.num_bytes == posterior.num_bytes
+    assert loaded.predict(WAVE.x).variance.tobytes() == posterior.predict(WAVE.x).variance.tobytes()
+    assert str(loaded.diagnostics) == str(posterior.diagnostics)
+
+
+def test_architectures_with_xi_and_programs_of_their_own(tmp_path) -> None:
+    """Programs are passed to `load` in the order in which the models were passed to `fit`."""
+    models = [credo.Model(learned_noise), credo.Model(steep)]
+    data = credo.Data(X_NEW[:, None], X_NEW)
+    method = credo.DeepEnsemble(credo.BayesByBackprop(num_steps=10, batch_size=2), members=3)
+    posterior = credo.fit(models, data, method)
+    prediction = posterior.predict(data.x)
+    scales = np.exp(prediction.draws["0.scale"][prediction.draws["model"] == 0])
+    assert len(np.unique(scales)) == 2
+    variance = (np.unique(scales) ** 2).sum() / 3 + BIMODAL_NOISE**2 / 3
+    np.testing.assert_allclose(prediction.aleatoric, variance, rtol=1e-4)
+    posterior.save(tmp_path / "run")
+    loaded = credo.load(tmp_path / "run", model=models)
+    assert loaded.predict(data.x).variance.tobytes() == prediction.variance.tobytes()
+    with pytest.raises(ValueError, match=r"model: .* was fitted with 2 models; pass a list of 2"):
+        credo.load(tmp_path / "run", model=models[0])
+
+
+BAD_MODELS: list[tuple[list, object, str]] = [
+    ([SHALLOW, DEEP], credo.MAP(), "model is a list, which only an ensemble can deal .* and method is MAP"),
+    ([], credo.DeepEnsemble(), "model is a list of 0"),
+    ([SHALLOW, DEEP], credo.DeepEnsemble(members=1), "model is a list of 2, to which 1 members cannot be dealt"),
+    ([SHALLOW, "mlp"], credo.DeepEnsemble(), "model must be a credo.Model, got str"),
+]
+
+
+@pytest.mark.parametrize(("models", "method", "message"), BAD_MODELS, ids=[message for *_, message in BAD_MODELS])
+def test_bad_lists_of_models(models: list, method: object, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        credo.fit(models, WAVE, method)
+
+
+def test_architectures_must_agree_about_y() -> None:
+    two = credo.Data(np.zeros((6, 1)), np.zeros((6, 2)))
+    apart = credo.models.regression(credo.networks.MLP([2], out=2), noise=0.1)
+    together = credo.models.regression(credo.networks.MLP([2], out=2), noise="full")
+    wanted = r"the first gives Normal\(loc, scale\) of shape \(rows, 2\), number 2 gives MultivariateNormal\(loc, scale"
+    with pytest.raises(ValueError, match=wanted):
+        credo.fit([apart, together], two, credo.DeepEnsemble(members=2))
+    labels = credo.Data(np.zeros((6, 1)), np.arange(6) % 2)
+    three, five = (credo.models.classification(credo.networks.MLP([2], out=num)) for num in (3, 5))
+    with pytest.raises(ValueError, match=r"of shape \(rows, 3\), number 2 gives .* of shape \(rows, 5\)"):
+        credo.fit([three, five], labels, credo.DeepEnsemble(members=2))
 
 
 # -- storage -----------------------------------------------------------------------------------------------
@@ -699,7 +870,7 @@ def test_bad_input_of_a_mixture(mixture: Mixture, target: Target) -> None:
     with pytest.raises(ValueError, match="weights must be 4 numbers"):
         replace(mixture, weights=np.array([0.5, 0.5, 0.5, -0.5]))
     other = credo.fit(target.model, target.data, credo.MAP(num_steps=1))
-    with pytest.raises(ValueError, match="posteriors of one model"):
+    with pytest.raises(ValueError, match="models must be of the same data"):
         replace(mixture, members=(mixture.members[0], other), weights=None)
     with pytest.raises(ValueError, match="num must be at least 1"):
         mixture.sample(random.key(0), 0)

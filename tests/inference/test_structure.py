@@ -9,15 +9,8 @@ import pytest
 
 from credo import random
 from credo.inference.families import BlockFamily, Family, FullRank, LowRankFamily, MeanField, as_family
-from credo.inference.structure import (
-    dense,
-    draw_noise,
-    entropy,
-    log_density,
-    root_arrays,
-    root_config,
-    root_from_arrays,
-)
+from credo.inference.roots import root_arrays, root_config, root_from_arrays
+from credo.inference.structure import dense, draw_noise, entropy, log_density
 from tests.statistical.moments import NUM_STANDARD_ERRORS
 
 SHAPES = {"hidden.kernel": (2, 3), "hidden.bias": (3,), "noise": ()}

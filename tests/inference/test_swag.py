@@ -12,7 +12,8 @@ import pytest
 import credo
 from credo import random
 from credo.inference import engine
-from credo.inference.structure import Diagonal, LowRank, dense, root_arrays
+from credo.inference.roots import root_arrays
+from credo.inference.structure import Diagonal, LowRank, dense
 from credo.inference.swag import LEAST_VARIANCE, SWAG, Iterates
 from tests.statistical.targets import NOISE, Target, linear_regression
 

@@ -28,7 +28,7 @@ CASES = [
     (priors.laplace(0.5), stats.laplace(scale=0.5).logpdf),
     (priors.scale_mixture(0.25, 2.0, 0.1), mixture_log_density),
     (priors.learned(0.5), stats.norm(scale=0.5).logpdf),
-    (priors.learned(0.5, per_input=True), stats.norm(scale=0.5).logpdf),
+    (priors.learned(0.5, per="input"), stats.norm(scale=0.5).logpdf),
     (dist.StudentT(3.0, 0.5, 2.0), stats.t(3, 0.5, 2.0).logpdf),
     (dist.Normal(0.5, 2.0).expand([1]), stats.norm(0.5, 2.0).logpdf),
     (dist.Normal(jnp.arange(6.0).reshape(2, 3), 1.0), stats.norm(np.arange(6.0).reshape(2, 3), 1.0).logpdf),

@@ -5,6 +5,7 @@ up to 0.7 it is usable, above that expectations under q are not those of the pos
 For a network of many weights it always is above: the predictions may still be good, and `credo.evaluate` tells.
 """
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -79,7 +80,7 @@ def diagnose_variational(posterior: "Gaussian | Flow") -> VariationalDiagnostics
     """All diagnostics of a q that was fitted by climbing the ELBO, or to the iterates of a climb of the log joint."""
     trace = {name: values[0] for name, values in (posterior.trace or {}).items()}
     last = {name: float(np.mean(_tenth(values, -1))) for name, values in trace.items()}
-    scale, shift = _relative_to_prior(posterior)
+    scale, shift = relative_to_prior(posterior)
     evidence = posterior.evidence
     objective = "ELBO" if "elbo" in trace else "log joint"
     climbed = trace["elbo" if "elbo" in trace else "log_joint"]
@@ -123,13 +124,13 @@ def _tenth(values: np.ndarray, place: int) -> np.ndarray:
     return values[len(values) + place * size :][:size]
 
 
-def _relative_to_prior(posterior: "Gaussian | Flow") -> tuple[float, float]:
+def relative_to_prior(posterior: "Gaussian | Flow", names: Iterable[str] | None = None) -> tuple[float, float]:
     """Median over arrays of the sd of q, and of the distance of its mean, both in sds of the prior."""
     draws = jax.jit(posterior.model.sample_prior, static_argnums=1)(random.key(0), NUM_PRIOR_DRAWS)
     means, variance = posterior.moments()
     scales, shifts = [], []
-    for name, mean in means.items():
-        prior = np.asarray(draws[name])
+    for name in means if names is None else names:
+        prior, mean = np.asarray(draws[name]), np.asarray(means[name])
         sd = max(float(prior.std()), np.finfo(np.float32).tiny)
         scales.append(np.sqrt(np.mean(np.asarray(variance[name]))) / sd)
         shifts.append(np.sqrt(np.mean((mean - prior.mean()) ** 2)) / sd)

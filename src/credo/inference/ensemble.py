@@ -37,6 +37,9 @@ class DeepEnsemble(Method):
     made it. Arrays of one value (biases at zero) stay as they are, and an initialisation whose order has a meaning
     (orthogonal) loses it; start="prior" draws each member's values from the prior instead.
 
+    Members may differ in architecture too: `credo.fit([model_a, model_b], data, DeepEnsemble(…))` deals them to the
+    models in turn, and the result is a `Mixture`.
+
     Where a start is all that tells them apart, members agree wherever there is one mode, however wide. Two options make
     them differ by what the data leave open:
 
@@ -173,6 +176,44 @@ class DeepEnsemble(Method):
         members: Any = tuple(self.method.judged(member, data) for member in posterior.members)
         return replace(posterior, members=members)
 
+    # -- different architectures ---------------------------------------------------------------------------
+
+    def dealt(self, num_models: int) -> list["DeepEnsemble"]:
+        """The ensemble of each model: members are dealt to the models in turn. Their weights are left to `mixed`.
+
+        >>> [share.members for share in DeepEnsemble(members=5).dealt(2)]
+        [3, 2]
+        """
+        if not 1 <= num_models <= self.members:
+            raise ValueError(
+                f"model is a list of {num_models}, to which {self.members} members cannot be dealt; pass at least one "
+                "model, and a member for each"
+            )
+        counts = [len(range(first, self.members, num_models)) for first in range(num_models)]
+        return [replace(self, members=count, weights=None) for count in counts]
+
+    def mixed(self, parts: Sequence[Any], num_models: int, seed: int) -> "Mixture":
+        """The mixture of the members of all models, in the order in which they were dealt.
+
+        Arguments:
+            parts: the posterior of each model's members; of the first models only, where the run was interrupted.
+        """
+        from credo.mixture import Mixture
+        from credo.posterior import Provenance
+
+        dealt = {
+            first + turn * num_models: member
+            for first, part in enumerate(parts)
+            for turn, member in enumerate(_members(part))
+        }
+        order = sorted(dealt)
+        weights = None if self.weights is None else np.array([self.weights[index] for index in order])
+        made = [part.provenance for part in parts]
+        seconds, interrupted = sum(one.seconds for one in made), any(one.interrupted for one in made)
+        provenance = Provenance(self.to_config(), seed, seconds, made[0].num_data, interrupted)
+        members = tuple(dealt[index] for index in order)
+        return Mixture(members, provenance, None if weights is None else weights / weights.sum())  # type: ignore[arg-type]
+
 
 def _shares(weights: Sequence[float], members: int) -> tuple[float, ...]:
     """The weights as shares of their sum."""
@@ -203,3 +244,24 @@ def _part(run: "Run", index: int) -> "Run":
     parts = (run.states, run.draws, run.infos, run.warmup_infos)
     states, draws, infos, warmup_infos = jax.tree.map(lambda leaf: leaf[index : index + 1], parts)
     return replace(run, states=states, draws=draws, infos=infos, warmup_infos=warmup_infos)
+
+
+def _members(posterior: "Draws | Mixture") -> "list[Any]":
+    """The posterior of each member."""
+    from credo.mixture import Mixture
+    from credo.posterior import Draws
+
+    if isinstance(posterior, Mixture):
+        return list(posterior.members)
+
+    def chain(index: int) -> Draws:
+        theta, infos, trace = (
+            {name: leaf[index : index + 1] for name, leaf in (tree or {}).items()}
+            for tree in (posterior.theta, posterior.infos, posterior.trace)
+        )
+        weights = None if posterior.weights is None else posterior.weights[index : index + 1]
+        shares = None if weights is None else weights / weights.sum()
+        places = (posterior.scaling, posterior.probes)
+        return Draws(posterior.model, theta, posterior.provenance, shares, infos, trace, *places)
+
+    return [chain(index) for index in range(posterior.num_chains)]

@@ -2,7 +2,7 @@
 
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,11 +11,14 @@ import numpy as np
 
 from credo import random
 from credo._text import nearest
+from credo.architectures import Architectures
 from credo.data import Data, as_data
 from credo.inference import engine
+from credo.inference.dropout import MCDropout
 from credo.inference.ensemble import DeepEnsemble
 from credo.inference.hmc import HMC
 from credo.inference.ivon import IVON
+from credo.inference.laplace import Laplace
 from credo.inference.mclmc import MCLMC
 from credo.inference.method import Method, in_words
 from credo.inference.metropolis import Metropolis
@@ -42,6 +45,8 @@ METHODS: Mapping[str, type[Method]] = {
     "sgld": SGLD,
     "sghmc": SGHMC,
     "swag": SWAG,
+    "laplace": Laplace,
+    "mc_dropout": MCDropout,
     "bayes_by_backprop": BayesByBackprop,
     "ivon": IVON,
     "deep_ensemble": DeepEnsemble,
@@ -54,7 +59,7 @@ MEMORY_SHARE = 0.5
 
 
 def fit(
-    model: Model,
+    model: Model | Sequence[Model],
     data: Any,
     method: Method | str = "nuts",
     *,
@@ -65,7 +70,8 @@ def fit(
     """Infer p(theta | D): run a method on a model and data.
 
     Arguments:
-        model: of `credo.models`, or `credo.Model(program)`.
+        model: of `credo.models`, or `credo.Model(program)`; for a `DeepEnsemble` also a list of models that agree
+            about y, of different architectures, to whom its members are dealt in turn.
         data: `credo.Data`, or a pair (x, y) of arrays with one row per example.
         method: a method such as `credo.NUTS(num_samples=500)`, or its name.
         seed: the same seed gives the same bits.
@@ -78,14 +84,12 @@ def fit(
     1
     """
     method = as_method(method)
-    if not isinstance(model, Model):
-        raise ValueError(
-            f"model must be a credo.Model, got {type(model).__name__}; wrap a network with "
-            "credo.models.regression(net) or credo.models.classification(net)"
-        )
+    if isinstance(model, list | tuple):
+        return _fit_each(model, data, method, seed=seed, validation=validation, progress=progress)
+    model = _as_model(model)
     train, held_out = _split(as_data(data), validation, method)
     bound = model.bind(train)
-    _refuse_if_too_large(method, bound)
+    refuse_if_too_large([(method, bound)])
     batch = train.batch()
     bound = _with_learned_xi(method, bound, batch, seed, progress)
     try:
@@ -93,9 +97,32 @@ def fit(
         run = engine.run(method, bound, batch, seed=seed, starts=starts, held_out=held_out, progress=progress)
     except engine.NonFiniteError as error:
         if error.posterior is not None:
-            error.posterior = _placed(error.posterior, train)
+            error.posterior = placed(error.posterior, train)
         raise
-    return _placed(method.judged(method.posterior(bound, run), batch), train)
+    return placed(method.judged(method.posterior(bound, run), batch), train)
+
+
+def _fit_each(
+    models: Sequence[Model], data: Any, method: Method, *, seed: int, validation: Any, progress: bool | None
+) -> Posterior:
+    """An ensemble of several models: the members of each are one run."""
+    if not isinstance(method, DeepEnsemble):
+        raise ValueError(
+            f"model is a list, which only an ensemble can deal to its members, and method is {type(method).__name__}; "
+            "pass one model, or credo.DeepEnsemble(method, members=…)"
+        )
+    shares = method.dealt(len(models))
+    bound = [_as_model(model).bind(as_data(data)) for model in models]
+    Architectures(tuple(bound))  # refuses models that do not go together, before any of them is trained
+    refuse_if_too_large(list(zip(shares, bound, strict=True)))
+    parts: list[Any] = []
+    for index, (model, share) in enumerate(zip(models, shares, strict=True)):
+        # Seeds apart from each other, and from those of runs with the next seed.
+        own = int(np.random.SeedSequence((seed, index)).generate_state(1)[0] >> 1)
+        parts.append(fit(model, data, share, seed=own, validation=validation, progress=progress))
+        if parts[-1].provenance.interrupted:
+            break
+    return method.mixed(parts, len(models), seed)
 
 
 def as_method(method: Method | str) -> Method:
@@ -107,6 +134,15 @@ def as_method(method: Method | str) -> Method:
     if isinstance(method, type) and issubclass(method, Method):
         raise ValueError(f"method is the class {method.__name__}; make an instance of it: credo.{method.__name__}()")
     raise ValueError(f"unknown method {method!r}{nearest(str(method), METHODS)}; known are {', '.join(METHODS)}")
+
+
+def _as_model(model: Any) -> Model:
+    if isinstance(model, Model):
+        return model
+    raise ValueError(
+        f"model must be a credo.Model, got {type(model).__name__}; wrap a network with "
+        "credo.models.regression(net) or credo.models.classification(net)"
+    )
 
 
 def _split(data: Data, validation: Any, method: Method) -> tuple[Data, Batch | None]:
@@ -159,16 +195,20 @@ def _starts(method: Method, model: Model, data: Batch, seed: int, progress: bool
     return {name: leaf[:, -1] for name, leaf in result.theta.items()}
 
 
-def _placed(posterior: Any, data: Data) -> Posterior:
+def placed(posterior: Any, data: Data) -> Posterior:
+    """A posterior with what it must know of the data it came from."""
     rows = np.linspace(0, data.size - 1, min(NUM_PROBES, data.size)).round().astype(int)
     return posterior.placed(scaling=data.scaling, probes=data.x[rows], num_data=data.size)
 
 
-def _refuse_if_too_large(method: Method, model: Model) -> None:
-    needs = method.describe(model, None)
+def refuse_if_too_large(runs: Sequence[tuple[Method, Model]]) -> None:
+    """Refuse runs whose results would not fit into memory together."""
+    needs = [method.describe(model, None) for method, model in runs]
+    num_bytes = sum(one.num_bytes for one in needs)
     available = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    if needs.num_bytes > MEMORY_SHARE * available:
+    if num_bytes > MEMORY_SHARE * available:
+        method = runs[0][0]
         raise ValueError(
-            f"{type(method).__name__} would need {in_words(needs.num_bytes)} of memory ({needs}), and this machine has "
-            f"{in_words(available)}; {method.smaller}"
+            f"{type(method).__name__} would need {in_words(num_bytes)} of memory ({'; '.join(map(str, needs))}), and "
+            f"this machine has {in_words(available)}; {method.smaller}"
         )

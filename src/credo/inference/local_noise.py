@@ -27,18 +27,15 @@ from typing import Any, Literal, NamedTuple, get_args
 import jax
 import jax.numpy as jnp
 from jax.extend.core import ClosedJaxpr, JaxprEqn
-from jax.interpreters import partial_eval
 
 from credo import random
-from credo._jaxpr import as_it_is, body, walk
+from credo._jaxpr import CALLS, REINDEXING, as_it_is, body, trace, walk
 from credo.typing import Array, Key, Theta, Tree
 
 Kind = Literal["local", "flipout"]
 
-# Primitives that hand each weight on as it is, in another place or precision. Broadcasts that add axes of 1 do too.
-_REINDEXING = {"reshape", "transpose", "squeeze", "expand_dims", "convert_element_type", "copy", "copy_p", "rev"}
-# Calls that are walked into where weights enter them; elsewhere they stay whole, with their derivatives.
-_CALLS = {"jit", "pjit", "closed_call", "custom_jvp_call", "custom_vjp_call", "checkpoint", "remat", "remat2"}
+# Kernels may also be turned round, and broadcasts that add axes of 1 hand them on too.
+_REINDEXING = REINDEXING | {"rev"}
 _PRODUCTS = {"dot_general", "conv_general_dilated"}
 _INSTEAD = "take estimator='weights'"
 
@@ -57,7 +54,7 @@ def kernels(function: Callable[[Theta], Tree], theta: Theta) -> frozenset[str]:
     >>> kernels(lambda theta: x @ theta["w"] + theta["b"], {"w": jnp.ones((3, 2)), "b": jnp.ones(2)})
     frozenset({'w'})
     """
-    return _find(_trace(function, theta)[0], theta)
+    return _find(trace(function, theta)[0], theta)
 
 
 def apply(function: Callable[[Theta], Tree], theta: Theta, mean: Theta, scale: Theta, key: Key, *, kind: Kind) -> Tree:
@@ -83,7 +80,7 @@ def apply(function: Callable[[Theta], Tree], theta: Theta, mean: Theta, scale: T
         raise ValueError(f"kind must be one of {get_args(Kind)}, got {kind!r}")
     if not theta.keys() == mean.keys() == scale.keys():
         raise ValueError(f"theta, mean and scale differ in names: {sorted(theta)}, {sorted(mean)}, {sorted(scale)}")
-    jaxpr, structure = _trace(function, theta)
+    jaxpr, structure = trace(function, theta)
     found = _find(jaxpr, theta)
     inputs = [
         _Kernel(name, mean[name], scale[name], theta[name] - mean[name]) if name in found else theta[name]
@@ -118,7 +115,7 @@ class _Walk:
 
     def equation(self, eqn: JaxprEqn, inputs: list[Any]) -> list[Any]:
         entering = [value for value in inputs if isinstance(value, _Kernel)]
-        if entering and eqn.primitive.name in _CALLS:
+        if entering and eqn.primitive.name in CALLS:
             return self.run(body(eqn), inputs)
         if len(entering) == 1:
             if _is_reindexing(eqn, entering[0]):
@@ -203,13 +200,6 @@ def _data_and_kernel(eqn: JaxprEqn, inputs: list[Any]) -> tuple[Array, _Kernel, 
     if is_convolution and (side == 1 or eqn.params["batch_group_count"] > 1):
         return None
     return inputs[side], inputs[1 - side], side
-
-
-def _trace(function: Callable[[Theta], Tree], theta: Theta) -> tuple[ClosedJaxpr, Any]:
-    """The equations that the outputs need, with one input per leaf in the order of the sorted names."""
-    closed, shapes = jax.make_jaxpr(function, return_shape=True)(theta)
-    alive, _ = partial_eval.dce_jaxpr(closed.jaxpr, [True] * len(closed.jaxpr.outvars), instantiate=True)
-    return ClosedJaxpr(alive, closed.consts), jax.tree.structure(shapes)
 
 
 def _find(jaxpr: ClosedJaxpr, theta: Theta) -> frozenset[str]:

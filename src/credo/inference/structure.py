@@ -5,13 +5,14 @@ Paper, appendix "Implementing parameter-efficient normal distributions": with ε
     theta = mean + √Σ ε,    √Σ √Σᵀ = Σ
 
 and √Σ has one of three shapes: diagonal, block-diagonal (one block is the full Cholesky root), or [D, L], a diagonal
-beside r columns. They are shared by variational inference, Laplace and SWAG. theta stays a tree of named arrays; a
-root holds arrays that follow it.
+beside r columns. Two more come from a precision, Σ⁻¹ = P + H with P diagonal: H of Kronecker factors per layer, or of
+low rank. They are shared by variational inference, Laplace and SWAG. theta stays a tree of named arrays; a root holds
+arrays that follow it, and may leave out arrays that are known for certain.
 """
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
 import jax
@@ -19,6 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from credo import random
+from credo.inference.layers import Layer
 from credo.typing import Array, Key, Theta
 
 Template = Mapping[str, Any]
@@ -60,6 +62,11 @@ def log_density(root: Root, offset: Theta, num_parameters: int) -> Array:
     return -0.5 * root.squared_length(offset) - root.log_det() - 0.5 * num_parameters * math.log(2 * math.pi)
 
 
+def names_of(root: Root) -> tuple[str, ...]:
+    """The arrays of theta that a root covers."""
+    return tuple(jax.eval_shape(lambda root: root.variance(), root))
+
+
 def dense(root: Root, template: Template) -> np.ndarray:
     """Σ as a matrix over the entries of theta in order: for tests, and for small models."""
     shapes = root.noise_shapes()
@@ -69,7 +76,7 @@ def dense(root: Root, template: Template) -> np.ndarray:
             noise = {other: jnp.zeros(size) for other, size in shapes.items()}
             noise[name] = noise[name].at[index].set(1.0)
             offset = root.offset(noise)
-            columns.append(np.concatenate([np.ravel(offset[leaf]) for leaf in template]))
+            columns.append(np.concatenate([np.ravel(offset[leaf]) for leaf in template if leaf in offset]))
     matrix = np.stack(columns, axis=1)
     return matrix @ matrix.T
 
@@ -142,7 +149,7 @@ class LowRank:
         return self.factor[name].reshape(-1, self.rank)
 
     def _capacity(self) -> Array:
-        return jnp.eye(self.rank) + sum(self._columns(name).T @ self._columns(name) for name in self.scale)
+        return jnp.eye(self.rank) + _gram(self.factor, self.rank)
 
 
 @jax.tree_util.register_dataclass
@@ -202,6 +209,11 @@ class Layout:
         """All arrays in one group."""
         return cls((("all", tuple((name, tuple(leaf.shape)) for name, leaf in template.items())),))
 
+    @classmethod
+    def separate(cls, template: Template) -> Self:
+        """A group for each array."""
+        return cls(tuple((name, ((name, tuple(leaf.shape)),)) for name, leaf in template.items()))
+
     def sizes(self) -> dict[str, int]:
         """How many numbers each group holds."""
         return {group: sum(math.prod(shape) for _, shape in arrays) for group, arrays in self.groups}
@@ -226,35 +238,163 @@ class Layout:
         return blocks
 
 
-# -- storage -----------------------------------------------------------------------------------------------
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Kronecker:
+    """Σ⁻¹ = √P (A ⊗ G + I) √P for each layer, with P = diag(precision) of its inputs; A and G by their eigenvectors.
 
-ROOTS: dict[str, Any] = {kind.__name__: kind for kind in (Diagonal, LowRank, Blocks)}
+        √Σ ε = P^{−½} U_A (ε / √(1 + a gᵀ)) U_Gᵀ        for ε, theta as matrices (in, out); a, g the eigenvalues
+
+    Arguments:
+        precision: P, (in,), by the name of the kernel, as all that follow.
+        input_basis, input_values: U_A, (in, in), and a, (in,).
+        output_basis, output_values: U_G, (out, out), and g, (out,).
+        layers: which arrays of theta make the matrix of a layer.
+    """
+
+    precision: Theta
+    input_basis: Theta
+    input_values: Theta
+    output_basis: Theta
+    output_values: Theta
+    layers: tuple[Layer, ...]
+
+    def noise_shapes(self) -> dict[str, tuple[int, ...]]:
+        return {name: (*leaf.shape, *self.output_values[name].shape) for name, leaf in self.input_values.items()}
+
+    def shrinkage(self, name: str) -> Array:
+        """1 / (1 + a gᵀ), (in, out): the variance that the data leave, in the basis and in units of the prior."""
+        return 1 / (1 + jnp.outer(self.input_values[name], self.output_values[name]))
+
+    def input_root(self, name: str) -> Array:
+        """P^{−½} U_A."""
+        return self.input_basis[name] / jnp.sqrt(self.precision[name])[:, None]
+
+    def offset(self, noise: Theta) -> Theta:
+        offset: Theta = {}
+        for layer in self.layers:
+            name = layer.kernel
+            inner = noise[name] * jnp.sqrt(self.shrinkage(name))
+            offset |= layer.arrays(self.input_root(name) @ inner @ self.output_basis[name].T)
+        return offset
+
+    def variance(self) -> Theta:
+        variance: Theta = {}
+        for layer in self.layers:
+            name = layer.kernel
+            squares = self.input_root(name) ** 2 @ self.shrinkage(name) @ self.output_basis[name].T ** 2
+            variance |= layer.arrays(squares)
+        return variance
+
+    def log_det(self) -> Array:
+        total = jnp.zeros(())
+        for name, values in self.output_values.items():
+            total += 0.5 * jnp.sum(jnp.log(self.shrinkage(name)))
+            total -= 0.5 * values.size * jnp.sum(jnp.log(self.precision[name]))
+        return total
+
+    def squared_length(self, offset: Theta) -> Array:
+        total = jnp.zeros(())
+        for layer in self.layers:
+            name = layer.kernel
+            scaled = jnp.sqrt(self.precision[name])[:, None] * layer.matrix(offset)
+            inner = self.input_basis[name].T @ scaled @ self.output_basis[name]
+            total += jnp.sum(inner**2 / self.shrinkage(name))
+        return total
 
 
-def root_config(root: Root) -> dict[str, Any]:
-    """What JSON must know of a root, beside its arrays."""
-    layout = {"layout": root.layout.groups} if isinstance(root, Blocks) else {}
-    return {"kind": type(root).__name__} | layout
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Shrunk:
+    """Σ⁻¹ = D⁻¹ (I + F Fᵀ) D⁻¹: a diagonal Gaussian that r directions of data have made narrower.
+
+        √Σ = D (I − F M Fᵀ),    M = R (I − (I + S)^{−½}) S⁻¹ Rᵀ    with FᵀF = R S Rᵀ
+
+    Arguments:
+        scale: D, in the shape of theta.
+        factor: F, with a last axis of r columns.
+        shrink: M, (r, r), under the name "columns".
+    """
+
+    scale: Theta
+    factor: Theta
+    shrink: Theta
+
+    @classmethod
+    def of(cls, scale: Theta, factor: Theta) -> "Shrunk":
+        """With M worked out."""
+        rank = next(iter(factor.values())).shape[-1]
+        values, basis = jnp.linalg.eigh(_gram(factor, rank))
+        values = jnp.maximum(values, 0.0)
+        # (1 − 1/√(1 + s))/s, without the cancellation at small s.
+        root = jnp.sqrt(1 + values)
+        return cls(scale, factor, {"columns": (basis / (root * (1 + root))) @ basis.T})
+
+    @property
+    def rank(self) -> int:
+        return self.shrink["columns"].shape[0]
+
+    def noise_shapes(self) -> dict[str, tuple[int, ...]]:
+        return Diagonal(self.scale).noise_shapes()
+
+    def offset(self, noise: Theta) -> Theta:
+        along = self.shrink["columns"] @ self._along(noise)
+        return {name: scale * (noise[name] - self.factor[name] @ along) for name, scale in self.scale.items()}
+
+    def variance(self) -> Theta:
+        inverse = jnp.linalg.inv(jnp.eye(self.rank) + _gram(self.factor, self.rank))
+        return {
+            name: scale**2 * (1 - jnp.einsum("...r,rs,...s->...", self.factor[name], inverse, self.factor[name]))
+            for name, scale in self.scale.items()
+        }
+
+    def log_det(self) -> Array:
+        root = jnp.linalg.cholesky(jnp.eye(self.rank) + _gram(self.factor, self.rank))
+        return Diagonal(self.scale).log_det() - jnp.sum(jnp.log(jnp.diagonal(root)))
+
+    def squared_length(self, offset: Theta) -> Array:
+        relative = {name: offset[name] / scale for name, scale in self.scale.items()}
+        return Diagonal(self.scale).squared_length(offset) + jnp.sum(self._along(relative) ** 2)
+
+    def _along(self, values: Theta) -> Array:
+        """Fᵀ values."""
+        return sum(
+            (self.factor[name].reshape(-1, self.rank).T @ values[name].ravel() for name in self.factor),
+            start=jnp.zeros(self.rank),
+        )
 
 
-def root_arrays(root: Root) -> dict[str, np.ndarray]:
-    """The arrays of a root, by field and name."""
-    parts = {field.name: getattr(root, field.name) for field in fields(root)}  # type: ignore[arg-type]
-    trees = {name: part for name, part in parts.items() if isinstance(part, dict)}
-    return {f"{part}/{name}": np.asarray(leaf) for part, tree in trees.items() for name, leaf in tree.items()}
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Joined:
+    """Roots over different arrays of theta, independent of each other."""
+
+    parts: tuple[Any, ...]
+
+    def noise_shapes(self) -> dict[str, tuple[int, ...]]:
+        return {
+            f"{index}/{name}": shape
+            for index, part in enumerate(self.parts)
+            for name, shape in part.noise_shapes().items()
+        }
+
+    def offset(self, noise: Theta) -> Theta:
+        offset: Theta = {}
+        for index, part in enumerate(self.parts):
+            offset |= part.offset({name: noise[f"{index}/{name}"] for name in part.noise_shapes()})
+        return offset
+
+    def variance(self) -> Theta:
+        return {name: leaf for part in self.parts for name, leaf in part.variance().items()}
+
+    def log_det(self) -> Array:
+        return sum((part.log_det() for part in self.parts), start=jnp.zeros(()))
+
+    def squared_length(self, offset: Theta) -> Array:
+        return sum((part.squared_length(offset) for part in self.parts), start=jnp.zeros(()))
 
 
-def root_from_arrays(config: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Root:
-    """The inverse of `root_config` and `root_arrays`."""
-    kind = ROOTS[config["kind"]]
-    # A model without theta, all of whose weights are parameters, has empty trees.
-    trees: dict[str, Theta] = {field.name: {} for field in fields(kind) if field.name != "layout"}
-    for path, leaf in arrays.items():
-        part, _, name = path.partition("/")
-        trees[part][name] = leaf
-    if "layout" not in config:
-        return kind(**trees)
-    groups = tuple(
-        (group, tuple((name, tuple(shape)) for name, shape in members)) for group, members in config["layout"]
-    )
-    return Blocks(**trees, layout=Layout(groups))
+def _gram(factor: Theta, rank: int) -> Array:
+    """FᵀF."""
+    columns = [leaf.reshape(-1, rank) for leaf in factor.values()]
+    return sum((leaf.T @ leaf for leaf in columns), start=jnp.zeros((rank, rank)))

@@ -1,7 +1,6 @@
 """Stochastic activations: the layers are drawn, the weights are learned. Paper, figure "BBNs", (b)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import jax.numpy as jnp
@@ -12,28 +11,16 @@ import numpyro.distributions as dist
 from credo._text import nearest
 from credo.models import likelihoods
 from credo.models.classification import check_labels, class_distribution
-from credo.models.likelihoods import Fixed, FixedCovariance, Noise
+from credo.models.likelihoods import Fixed, FixedCovariance, Noise, Tuned
 from credo.models.program import Config, Model
 from credo.models.regression import check_outputs
 from credo.networks import MLP, functional
 from credo.networks.zoo import ACTIVATIONS
 from credo.typing import Array, Batch, Theta
 
-# Where learned scales start: the layers nearly certain, so that the gradient of the weights is not all noise at
-# first; y with the noise of standardised targets, of which nothing is explained yet.
-INITIAL_SCALE, INITIAL_NOISE = 0.1, 1.0
+# Where learned scales start: the layers nearly certain, so that the gradient of the weights is not all noise at first.
+INITIAL_SCALE = 0.1
 LIKELIHOODS = ("regression", "classification")
-
-
-@dataclass(frozen=True)
-class ParamNoise(Fixed):
-    """y ~ N(l, diag(noise²)) with noise one of xi: learned, without a prior."""
-
-    scale: float = INITIAL_NOISE
-
-    def draw(self, num_targets: int) -> Array:
-        shape = () if num_targets == 1 else (num_targets,)
-        return _positive_param("noise", jnp.full(shape, self.scale))
 
 
 def activations(
@@ -127,11 +114,9 @@ def _affine(xi: Theta, path: str, inputs: Array) -> Array:
 
 
 def _scale_of(scale: float | str, layer: int) -> Any:
-    return _positive_param(f"hidden.{layer}.scale", INITIAL_SCALE) if scale == "learned" else scale
-
-
-def _positive_param(name: str, value: Any) -> Array:
-    return numpyro.param(name, value, constraint=dist.constraints.positive)
+    if scale != "learned":
+        return scale
+    return numpyro.param(f"hidden.{layer}.scale", INITIAL_SCALE, constraint=dist.constraints.positive)
 
 
 def _as_scale(scale: Any) -> float | str:
@@ -150,7 +135,7 @@ def _as_noise(noise: Any, likelihood: str) -> Noise | None:
             raise ValueError(f"noise is for a regression; classes have none, got noise={noise!r}")
         return None
     if noise is None or (isinstance(noise, str) and noise == "learned"):
-        return ParamNoise()
+        return Tuned()
     chosen = likelihoods.as_noise(noise)
     if not isinstance(chosen, Fixed | FixedCovariance):
         raise ValueError(f"noise: pass a number, one per target, a covariance matrix, or 'learned', got {noise!r}")
@@ -158,6 +143,6 @@ def _as_noise(noise: Any, likelihood: str) -> Noise | None:
 
 
 def _noise_config(noise: Noise | None) -> Any:
-    if noise is None or isinstance(noise, ParamNoise):
+    if noise is None or isinstance(noise, Tuned):
         return None if noise is None else "learned"
     return noise.to_config()

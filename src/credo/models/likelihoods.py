@@ -94,6 +94,29 @@ class Learned:
 
 
 @dataclass(frozen=True)
+class Tuned:
+    """y ~ N(f(x), diag(noise²)) with noise one of xi: tuned by the evidence or the ELBO, without a prior.
+
+    It starts at `scale`, the noise of standardised targets of which nothing is explained yet.
+    """
+
+    scale: float = 1.0
+
+    def num_outputs(self, num_targets: int) -> int:
+        return num_targets
+
+    def draw(self, num_targets: int) -> Array:
+        start = jnp.full(() if num_targets == 1 else (num_targets,), self.scale)
+        return numpyro.param("noise", start, constraint=dist.constraints.positive)
+
+    def around(self, outputs: Array, drawn: Array) -> dist.Distribution:
+        return _normal(outputs, drawn)
+
+    def to_config(self) -> dict[str, Any]:
+        return {"name": "tuned", "scale": self.scale}
+
+
+@dataclass(frozen=True)
 class FullCovariance:
     """y ~ N(f(x), Σ), Σ = diag(s) C diag(s), s ~ HalfNormal(scale), C ~ LKJ(concentration): all learned."""
 
@@ -142,7 +165,7 @@ def as_noise(noise: Any) -> Noise:
     """A noise model from what users pass: see `credo.models.regression`."""
     if noise is None:
         return Learned(dist.HalfNormal(1.0))
-    if isinstance(noise, Fixed | FixedCovariance | Learned | FullCovariance | Heteroscedastic):
+    if isinstance(noise, Fixed | FixedCovariance | Learned | Tuned | FullCovariance | Heteroscedastic):
         return noise
     if isinstance(noise, dist.Distribution):
         return _learned(noise)
@@ -160,7 +183,7 @@ def from_config(config: Mapping[str, Any]) -> Noise:
         return _fixed(np.asarray(arguments["scale"]))
     if name == "fixed_covariance":
         return _fixed(np.asarray(arguments["covariance"]))
-    kinds = {"full": FullCovariance, "heteroscedastic": Heteroscedastic}
+    kinds = {"full": FullCovariance, "heteroscedastic": Heteroscedastic, "tuned": Tuned}
     if name not in kinds:
         raise ValueError(f"unknown noise model {name!r}{nearest(name, kinds)}")
     return kinds[name](**arguments)
@@ -182,6 +205,7 @@ def check_targets(noise: Noise, num_targets: int) -> None:
 def _by_name(name: str) -> Noise:
     known: dict[str, Noise] = {
         "learned": Learned(dist.HalfNormal(1.0)),
+        "tuned": Tuned(),
         "heteroscedastic": Heteroscedastic(),
         "full": FullCovariance(),
     }
@@ -206,7 +230,7 @@ def _fixed(values: np.ndarray) -> Noise:
     if values.dtype.kind not in "fiu" or not np.all(np.isfinite(values)):
         raise ValueError(
             "noise: expected a positive number, one per output, a covariance matrix, a NumPyro distribution, "
-            f"'learned', 'heteroscedastic' or 'full'; got {values!r}"
+            f"'learned', 'tuned', 'heteroscedastic' or 'full'; got {values!r}"
         )
     if values.shape == (1, 1):
         return _fixed(np.sqrt(values[0, 0]) if values[0, 0] > 0 else values[0, 0])

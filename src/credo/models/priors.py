@@ -17,6 +17,9 @@ import numpyro.distributions as dist
 
 from credo._text import nearest
 
+# Who shares a learned scale.
+SHARED_BY = ("network", "layer", "array", "input", "weight")
+
 
 class Parameter(NamedTuple):
     """What a prior may look at: the dotted path of a parameter, its shape and the inputs that feed one unit."""
@@ -94,17 +97,23 @@ class ScaleMixture:
 
 @dataclass(frozen=True)
 class Learned:
-    """N(0, xi²), with a scale xi for each array that is learned with the posterior. See `learned`."""
+    """N(0, xi²), with scales xi that are learned with the posterior. See `learned`."""
 
     scale: float = 1.0
-    per_input: bool = False
+    per: str = "array"
 
     def __call__(self, parameter: Parameter) -> dist.Distribution:
-        per_input = self.per_input and len(parameter.shape) >= 2
-        shape = (*parameter.shape[:-1], 1) if per_input else ()
-        start = jnp.full(shape, self.scale)
-        xi = numpyro.param(f"{parameter.path}.scale", start, constraint=dist.constraints.positive)
+        owner = {"network": "prior", "layer": parameter.path.rpartition(".")[0] or "prior"}
+        name = f"{owner.get(self.per, parameter.path)}.scale"
+        xi = numpyro.param(name, jnp.full(self._shape(parameter), self.scale), constraint=dist.constraints.positive)
         return _fill(dist.Normal(0.0, xi), parameter)
+
+    def _shape(self, parameter: Parameter) -> tuple[int, ...]:
+        if self.per == "weight":
+            return parameter.shape
+        if self.per == "input" and len(parameter.shape) >= 2:
+            return (*parameter.shape[:-1], 1)
+        return ()
 
     def to_config(self) -> dict[str, Any]:
         return {"name": "learned", **asdict(self)}
@@ -198,21 +207,23 @@ def scale_mixture(weight: float = 0.5, scale: float = 1.0, narrow_scale: float =
     return ScaleMixture(weight, _positive("scale", scale), _positive("narrow_scale", narrow_scale))
 
 
-def learned(scale: float = 1.0, *, per_input: bool = False) -> Learned:
+def learned(scale: float = 1.0, *, per: str = "array") -> Learned:
     """N(0, xi²) with scales xi that are learned: empirical Bayes, the paper's "Learning the prior".
 
-    Variational inference learns them with the posterior, by climbing the ELBO, a lower bound of the evidence; other
-    methods have them found by it first.
+    Variational inference learns them with the posterior, by climbing the ELBO, a lower bound of the evidence; Laplace
+    climbs its approximation of the evidence itself; other methods have them found by variational inference first.
 
     Arguments:
         scale: where learning starts.
-        per_input: a scale for every input of a kernel, as automatic relevance determination has it, in place of one
-            for the whole array: inputs that do not help are switched off.
+        per: how many there are: one per "network", "layer", "array" (a kernel and its bias have one each), "input" of a
+            kernel, as automatic relevance determination has it (inputs that do not help are switched off), or "weight".
 
     >>> learned(0.1)
-    Learned(scale=0.1, per_input=False)
+    Learned(scale=0.1, per='array')
     """
-    return Learned(_positive("scale", scale), per_input)
+    if per not in SHARED_BY:
+        raise ValueError(f"per must be one of {', '.join(SHARED_BY)}, got {per!r}{nearest(str(per), SHARED_BY)}")
+    return Learned(_positive("scale", scale), per)
 
 
 def by_path(patterns: Mapping[str, Any], default: Any = None) -> ByPath:

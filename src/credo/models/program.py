@@ -44,6 +44,7 @@ from credo.models.sites import (
     unconstrained_params,
     zeros_for_y,
 )
+from credo.networks.dropout import Masks
 from credo.typing import Array, Batch, Key, Theta
 
 if TYPE_CHECKING:
@@ -171,7 +172,7 @@ class Model:
     ) -> tuple[dict[str, Any], Array]:
         sites = Sites(theta, self.frozen_xi, local or _any_key)
         # Every latent is given and an unobserved y is not looked at: the compiler drops what the seed draws.
-        with handlers.trace() as trace, handlers.seed(rng_seed=0), sites:
+        with handlers.trace() as trace, handlers.seed(rng_seed=0), sites, Masks(theta):
             self.program(x, y)
         return trace, sites.log_jacobian
 
@@ -239,7 +240,8 @@ class Model:
         """theta (with xi, if it holds them) in the units of the program: a noise scale is positive again, and so on."""
         example = self.example()
         trace = self._trace(theta, example.x, example.y)[0]
-        return {name: seed if name == LOCAL_NOISE else trace[name]["value"] for name, seed in theta.items()}
+        # The seed of local latents, and masks, are no sites.
+        return {name: trace[name]["value"] if name in trace else value for name, value in theta.items()}
 
     def prior_predict(self, x: Any, *, num_draws: int = 100, seed: int = 0) -> "Predictive":
         """The prior predictive p(y | x) = ∫ p(y | x, theta) p(theta) dtheta, from `num_draws` draws."""

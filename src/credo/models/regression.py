@@ -23,8 +23,8 @@ def regression(net: Any, *, prior: Any = None, noise: Any = None) -> Model:
         prior: of `credo.priors`, a NumPyro distribution, or a dict of parameter paths; N(0, 1) by default.
         noise: a number or one per target (known standard deviations); a (k, k) matrix (known covariance);
             a NumPyro distribution on positive numbers, or "learned" (HalfNormal(1), the default: it suits
-            standardised targets); "heteroscedastic" (the network also gives the scale); "full" (a learned
-            covariance between the targets).
+            standardised targets); "tuned" (a number that the evidence or the ELBO is climbed in, without a prior);
+            "heteroscedastic" (the network also gives the scale); "full" (a learned covariance between the targets).
 
     >>> from credo.networks import MLP
     >>> model = regression(MLP(features=[50], out=1), noise=0.1)

@@ -5,6 +5,17 @@ from credo.networks.functional import Network, functional, network_config
 from credo.networks.mlp import MLP
 from credo.networks.resnet import ResNet
 from credo.networks.statistics import with_statistics
+from credo.networks.trained import load_params
 from credo.networks.zoo import from_config
 
-__all__ = ["CNN", "MLP", "Network", "ResNet", "from_config", "functional", "network_config", "with_statistics"]
+__all__ = [
+    "CNN",
+    "MLP",
+    "Network",
+    "ResNet",
+    "from_config",
+    "functional",
+    "load_params",
+    "network_config",
+    "with_statistics",
+]

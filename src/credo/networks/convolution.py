@@ -22,8 +22,8 @@ CONVOLUTION = "conv_general_dilated"
 _CALLS = ("jit", "pjit", "closed_call", "checkpoint", "remat", "remat2")
 
 
-def with_patches(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The same function, with its convolutions as products of patches where the backend is a CPU.
+def with_patches(function: Callable[..., Any], *, everywhere: bool = False) -> Callable[..., Any]:
+    """The same function, with its convolutions as products of patches where the backend is a CPU, or everywhere.
 
     >>> def twice(x):
     ...     return jax.lax.conv(x, 2 * jnp.ones((1, 1, 1, 1)), (1, 1), "VALID")
@@ -32,7 +32,7 @@ def with_patches(function: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     def replaced(*arguments: Any) -> Any:
-        if jax.default_backend() != "cpu":
+        if not everywhere and jax.default_backend() != "cpu":
             return function(*arguments)
         closed, shape = jax.make_jaxpr(function, return_shape=True)(*arguments)
         if not _has_convolution(closed.jaxpr):

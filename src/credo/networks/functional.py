@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import linen, nnx
 
-from credo.networks.convolution import with_patches
+from credo.networks.dropout import open_nnx, opened_equinox, opened_linen, with_masks
 from credo.networks.fan_in import fan_ins
 from credo.networks.zoo import REGISTRY, ZooNetwork
 from credo.typing import Array, Theta, Tree
@@ -53,7 +53,8 @@ def functional(net: Any, x: Any = None) -> Network:
 
     State that is not trained (batch statistics, random streams, integer arrays) is carried along frozen, and
     what behaves otherwise in training (dropout, batch normalisation) is put in evaluation mode: see
-    `with_statistics` for batch statistics that fit the data. A parameter that two nnx layers share appears once.
+    `with_statistics` for batch statistics that fit the data, and `credo.MCDropout` for dropout that stays on. A
+    parameter that two nnx layers share appears once.
 
     Args:
         net: a flax.nnx module, a flax.linen module or `(module, variables)`, an equinox module (it acts on
@@ -114,6 +115,7 @@ def _from_nnx(net: Any) -> Network:
     _warn_if_initial(net, nnx.state(net, nnx.BatchStat))
     copy = nnx.clone(net)
     copy.eval()
+    open_nnx(copy)
     structure, trainable, frozen = nnx.split(copy, is_trainable_variable, ...)
     # Bare arrays: `merge` reuses the Variables it is given, and their state would leak from trace to trace.
     frozen = nnx.to_pure_dict(frozen)
@@ -140,7 +142,8 @@ def _from_linen(module: Any, variables: Any) -> Network:
     flags = evaluation_flags(module)
 
     def call(params: Tree, x: Array) -> Array:
-        return module.apply({**variables, "params": params}, x, **flags)
+        with opened_linen():
+            return module.apply({**variables, "params": params}, x, **flags)
 
     return _network(module, call, variables["params"])
 
@@ -171,7 +174,7 @@ def _from_equinox(module: Any, state: Any = None) -> Network:
     flags = evaluation_flags(module)
     if "key" in inspect.signature(module).parameters:
         flags["key"] = None  # in inference mode nothing draws from it
-    evaluation = eqx.nn.inference_mode(module)
+    evaluation = opened_equinox(eqx.nn.inference_mode(module))
     trainable, frozen = eqx.partition(evaluation, eqx.is_inexact_array)
 
     def call(params: Tree, x: Array) -> Array:
@@ -209,7 +212,7 @@ def _network(
         values = [theta[name] if name in params else leaf for name, leaf in named]
         return call(jax.tree_util.tree_unflatten(structure, values), x)
 
-    return Network(with_patches(apply), params, fan_ins(params, outputs_first=outputs_first), config)
+    return Network(with_masks(apply), params, fan_ins(params, outputs_first=outputs_first), config)
 
 
 def by_path(tree: Tree) -> tuple[list[tuple[str, Any]], Any]:

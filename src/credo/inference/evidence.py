@@ -1,0 +1,97 @@
+"""The evidence p(D | xi) of a Laplace approximation, and the prior parameters xi that make it largest.
+
+With H the curvature of the log likelihood at theta*, P that of the log prior, and n the number of parameters,
+
+    log p(D | xi) ≈ log p(D | theta*, xi) + log p(theta* | xi) + n/2 log 2π − ½ log det(H + P)
+
+Paper, "Learning the prior". It is a differentiable function of xi: prior scales enter by P, a noise scale by H. The
+evidence is high where the data are fitted by weights that need not be tuned finely: it weighs fit against complexity,
+and compares architectures without held-out data.
+
+MacKay, "A practical Bayesian framework for backpropagation networks" (1992); Immer et al., "Scalable marginal
+likelihood estimation for model selection in deep learning" (2021).
+"""
+
+import math
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from credo.inference.curvature import Curvature, Problem, Structure, curvature_of, log_likelihood
+from credo.models.outputs import depends_on
+from credo.models.program import Model
+from credo.typing import Array, Batch, Theta
+
+# Adam on the logarithms of scales: in this many steps they can move by a factor of several thousand.
+NUM_STEPS, LEARNING_RATE = 100, 0.1
+# The least precision of a prior that is flat, or curved the wrong way, at the mode: a standard deviation of 100.
+LEAST_PRECISION = 1e-4
+
+
+@partial(jax.jit, static_argnums=(0, 2))
+def prior_precision(model: Model, theta: Theta, names: tuple[str, ...]) -> Theta:
+    """P = −∂² log p(theta) / ∂theta² of each entry: 1/scale² for a normal prior."""
+    some = {name: jnp.asarray(theta[name], jnp.float32) for name in names}
+    gradient = jax.grad(lambda some: model.log_prior({**theta, **some}))
+    # The entries are independent of each other, so that the product of the Hessian with ones is its diagonal.
+    _, along = jax.jvp(gradient, (some,), (jax.tree.map(jnp.ones_like, some),))
+    return {name: jnp.maximum(-leaf, LEAST_PRECISION) for name, leaf in along.items()}
+
+
+@partial(jax.jit, static_argnums=0)
+def log_evidence(problem: Problem, theta: Theta, data: Batch, curvature: Curvature) -> Array:
+    """log p(D | xi) of the Laplace approximation at theta, which may hold xi as well.
+
+    Arguments:
+        curvature: of the log likelihood at theta, over the uncertain arrays.
+    """
+    root = curvature.root(prior_precision(problem.model, theta, problem.names))
+    num = sum(math.prod(problem.model.template[name].shape) for name in problem.names)
+    log_joint = problem.model.log_prior(theta) + log_likelihood(problem, theta, data)
+    return log_joint + 0.5 * num * math.log(2 * math.pi) + root.log_det()
+
+
+def tuned_xi(problem: Problem, theta: Theta, xi: Theta, data: Batch, structure: Structure, *, rank: int = 50) -> Theta:
+    """The unconstrained xi that climbing the evidence leads to, at a theta that stays where it is."""
+    noise_varies = _likelihood_depends_on_xi(problem, theta, xi)
+    if noise_varies and problem.kind == "hessian":
+        raise ValueError(
+            "curvature='hessian' cannot be differentiated in the noise that the model leaves to be tuned; take "
+            "curvature='ggn', or a noise with a prior (noise='learned')"
+        )
+    fixed = curvature_of(problem, {**theta, **xi}, data, structure, rank=rank)
+    return _climb(problem, structure, rank, None if noise_varies else fixed, theta, xi, data)
+
+
+@partial(jax.jit, static_argnums=(0, 1, 2))
+def _climb(
+    problem: Problem,
+    structure: Structure,
+    rank: int,
+    fixed: Curvature | None,
+    theta: Theta,
+    xi: Theta,
+    data: Batch,
+) -> Theta:
+    """Gradient ascent. A curvature that does not depend on xi is computed once."""
+    optimizer = optax.adam(optax.cosine_decay_schedule(LEARNING_RATE, NUM_STEPS))
+
+    def loss(xi: Theta) -> Array:
+        both = {**theta, **xi}
+        curvature = fixed if fixed is not None else curvature_of(problem, both, data, structure, rank=rank)
+        return -log_evidence(problem, both, data, curvature) / data.x.shape[0]
+
+    def step(carry: tuple[Theta, Any], _: None) -> tuple[tuple[Theta, Any], None]:
+        xi, state = carry
+        updates, state = optimizer.update(jax.grad(loss)(xi), state)
+        return (optax.apply_updates(xi, updates), state), None
+
+    return jax.lax.scan(step, (xi, optimizer.init(xi)), None, NUM_STEPS)[0][0]
+
+
+def _likelihood_depends_on_xi(problem: Problem, theta: Theta, xi: Theta) -> bool:
+    example = problem.model.example()
+    return depends_on(lambda xi: problem.model.log_likelihood({**theta, **xi}, example), xi)

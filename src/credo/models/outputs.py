@@ -1,0 +1,195 @@
+"""Outputs: the numbers that a network gives the distribution of y, and the information that y holds about them.
+
+p(y | x, theta) = p(y | o), o = o(x, theta): the mean and the logarithm of the noise, the logits of the classes. With
+F(o) the Fisher information of p(y | o), and J the Jacobian of o in theta,
+
+    Σ Jᵀ F(o) J    is the generalised Gauss–Newton matrix (GGN), the Fisher information of theta.
+
+Each kind also gives outputs *in units of information*, w = R(o*)ᵀ o with R Rᵀ = F(o*): their Jacobian at o* has the
+same GGN, Σ J_wᵀ J_w, and curvature need not know about distributions any more.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import jax
+import jax.numpy as jnp
+import numpyro.distributions as dist
+from jax.interpreters import partial_eval
+
+from credo.models.program import Model
+from credo.models.sites import stripped
+from credo.typing import Array, Theta
+
+
+class Outputs(Protocol):
+    """One kind of distribution of y, as a function of its outputs o, (rows, K)."""
+
+    def read(self, distribution: dist.Distribution) -> Array:
+        """o, from the distribution."""
+
+    def informed(self, outputs: Array, at: Array) -> Array:
+        """w = R(at)ᵀ o, (rows, K′)."""
+
+    def distribution(self, outputs: Array) -> dist.Distribution:
+        """p(y | o)."""
+
+
+@dataclass(frozen=True)
+class NormalOutputs:
+    """y ~ N(mean, scale²) for each of some targets: o = (mean, log scale), F = diag(1/scale², 2).
+
+    Where the scale is a constant it is no output; then `scale` holds it.
+    """
+
+    num_targets: int
+    scalar: bool
+    scale: tuple[float, ...] | None = None
+
+    def read(self, distribution: dist.Distribution) -> Array:
+        normal = stripped(distribution)
+        mean = jnp.broadcast_to(normal.loc, distribution.shape()).reshape(-1, self.num_targets)
+        if self.scale is not None:
+            return mean
+        scale = jnp.broadcast_to(normal.scale, distribution.shape()).reshape(-1, self.num_targets)
+        return jnp.concatenate([mean, jnp.log(scale)], axis=-1)
+
+    def split(self, outputs: Array) -> tuple[Array, Array]:
+        """Mean and scale of each target, (rows, targets)."""
+        mean = outputs[..., : self.num_targets]
+        if self.scale is not None:
+            return mean, jnp.broadcast_to(jnp.asarray(self.scale, jnp.float32), mean.shape)
+        return mean, jnp.exp(outputs[..., self.num_targets :])
+
+    def informed(self, outputs: Array, at: Array) -> Array:
+        scale = self.split(at)[1]
+        mean = outputs[..., : self.num_targets] / scale
+        if self.scale is not None:
+            return mean
+        return jnp.concatenate([mean, math.sqrt(2) * outputs[..., self.num_targets :]], axis=-1)
+
+    def distribution(self, outputs: Array) -> dist.Distribution:
+        return self.around(*self.split(outputs))
+
+    def around(self, mean: Array, scale: Array) -> dist.Distribution:
+        """Normals with mean and scale of shape (rows, targets), in the shape of y."""
+        if self.scalar:
+            return dist.Normal(mean[..., 0], scale[..., 0])
+        return dist.Normal(mean, scale).to_event(1)
+
+
+@dataclass(frozen=True)
+class CorrelatedOutputs:
+    """y ~ N(mean, L Lᵀ): o = (mean, L), F = Σ⁻¹ for the mean and ½ tr(Σ⁻¹ dΣ Σ⁻¹ dΣ) for Σ."""
+
+    num_targets: int
+
+    def read(self, distribution: dist.Distribution) -> Array:
+        shape = (*distribution.shape(), self.num_targets)
+        root = jnp.broadcast_to(distribution.scale_tril, shape)
+        mean = jnp.broadcast_to(distribution.mean, shape[:-1])
+        return jnp.concatenate([mean, root.reshape(shape[0], -1)], axis=-1)
+
+    def split(self, outputs: Array) -> tuple[Array, Array]:
+        """Mean, (rows, targets), and root, (rows, targets, targets)."""
+        mean, root = jnp.split(outputs, [self.num_targets], axis=-1)
+        return mean, root.reshape(-1, self.num_targets, self.num_targets)
+
+    def informed(self, outputs: Array, at: Array) -> Array:
+        (mean, root), (_, root_at) = self.split(outputs), self.split(at)
+        mean = jax.scipy.linalg.solve_triangular(root_at, mean[..., None], lower=True)[..., 0]
+        relative = jax.scipy.linalg.solve_triangular(root_at, root, lower=True)
+        covariance = relative @ jnp.swapaxes(relative, -1, -2) / math.sqrt(2)
+        return jnp.concatenate([mean, covariance.reshape(len(mean), -1)], axis=-1)
+
+    def distribution(self, outputs: Array) -> dist.Distribution:
+        mean, root = self.split(outputs)
+        return dist.MultivariateNormal(mean, scale_tril=root)
+
+
+@dataclass(frozen=True)
+class ClassOutputs:
+    """y ~ Cat(softmax(o)): F = diag(p) − p pᵀ, and R = diag(√p) − p √pᵀ."""
+
+    def read(self, distribution: dist.Distribution) -> Array:
+        return distribution.logits
+
+    def informed(self, outputs: Array, at: Array) -> Array:
+        probs = jax.nn.softmax(at)
+        return jnp.sqrt(probs) * (outputs - jnp.sum(probs * outputs, axis=-1, keepdims=True))
+
+    def distribution(self, outputs: Array) -> dist.Distribution:
+        return dist.Categorical(logits=outputs)
+
+
+@dataclass(frozen=True)
+class BinaryOutputs:
+    """y ~ Bernoulli(sigmoid(o)): F = p (1 − p)."""
+
+    def read(self, distribution: dist.Distribution) -> Array:
+        return distribution.logits[..., None]
+
+    def informed(self, outputs: Array, at: Array) -> Array:
+        return outputs * jnp.sqrt(jax.nn.sigmoid(at) * jax.nn.sigmoid(-at))
+
+    def distribution(self, outputs: Array) -> dist.Distribution:
+        return dist.Bernoulli(logits=outputs[..., 0])
+
+
+@dataclass(frozen=True)
+class CountOutputs:
+    """y ~ Poisson(exp(o)): F = exp(o)."""
+
+    def read(self, distribution: dist.Distribution) -> Array:
+        return jnp.log(distribution.rate)[..., None]
+
+    def informed(self, outputs: Array, at: Array) -> Array:
+        return outputs * jnp.exp(0.5 * at)
+
+    def distribution(self, outputs: Array) -> dist.Distribution:
+        return dist.Poisson(jnp.exp(outputs[..., 0]))
+
+
+def outputs_of(model: Model, theta: Theta) -> Outputs:
+    """What the outputs of a model are, found by looking at its distribution of y.
+
+    >>> import numpy as np
+    >>> from credo import models, networks, random
+    >>> model = models.classification(networks.MLP([5], 3)).bind((np.zeros((4, 2)), np.array([0, 1, 2, 0])))
+    >>> outputs_of(model, model.initial_theta(random.key(0)))
+    ClassOutputs()
+    """
+    x = model.example().x
+    found: list[dist.Distribution] = []
+    jax.eval_shape(lambda theta: found.append(model.predictive(theta, x)), theta)
+    distribution, bare = found[0], stripped(found[0])
+    if isinstance(bare, dist.Normal) and len(distribution.shape()) <= 2:
+        shape = distribution.shape()
+        num_targets = 1 if len(shape) == 1 else shape[1]
+
+        def scale(theta: Theta) -> Array:
+            return jnp.broadcast_to(stripped(model.predictive(theta, x)).scale, shape)[0].reshape(-1)
+
+        constant = None if depends_on(scale, theta) else tuple(jax.jit(scale)(theta).tolist())
+        return NormalOutputs(num_targets, len(shape) == 1, constant)
+    if isinstance(bare, dist.MultivariateNormal) and len(distribution.shape()) == 2:
+        return CorrelatedOutputs(distribution.shape()[1])
+    if isinstance(bare, dist.CategoricalLogits) and bare is distribution:
+        return ClassOutputs()
+    if isinstance(bare, dist.BernoulliLogits) and bare is distribution:
+        return BinaryOutputs()
+    if isinstance(bare, dist.Poisson) and len(distribution.shape()) == 1:
+        return CountOutputs()
+    raise ValueError(
+        f"y is drawn from {type(bare).__name__}, whose Fisher information credo does not know; take "
+        "curvature='fisher', from the gradients of the data, with prediction='draws'"
+    )
+
+
+def depends_on(function: Callable[[Theta], Array], theta: Theta) -> bool:
+    """Whether what a function returns depends on any of the arrays that it is given."""
+    jaxpr = jax.make_jaxpr(function)(theta).jaxpr
+    _, used = partial_eval.dce_jaxpr(jaxpr, [True] * len(jaxpr.outvars))
+    return any(used)

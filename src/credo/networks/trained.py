@@ -1,0 +1,160 @@
+"""Parameters of a trained network from elsewhere, matched by name with those of a network here."""
+
+import warnings
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from flax import linen, nnx
+from safetensors import SafetensorError
+from safetensors.numpy import load_file
+
+from credo.networks.functional import by_path, functional, is_inexact
+from credo.typing import Theta
+
+# How PyTorch calls the arrays that flax calls so; kernels have another order of axes there.
+_IN_PYTORCH = {"kernel": "weight", "scale": "weight", "embedding": "weight"}
+# Of each kind of mismatch a report names so many.
+_NUM_NAMED = 6
+
+
+def load_params(net: Any, source: Any, x: Any = None) -> Theta:
+    """The parameters of a network from another one that was trained: by name, checked, with a report of what is amiss.
+
+    Names are dotted paths as in `functional(net).params`. "/" may stand for ".", and a prefix that all names share
+    ("params.", "module.") is taken off. A "weight" where the network has a "kernel" is taken for one of PyTorch or
+    equinox, (out, in, …), and its axes are moved.
+
+    Args:
+        net: anything that `functional` takes.
+        source: a flax.nnx module or state, linen variables or parameters, an equinox module, a dict of arrays, flat or
+            nested, or the path of a safetensors file. Arrays that are not of a floating type are passed over.
+        x: an example batch, for a network that does not know its input shape yet.
+
+    Returns:
+        Arrays by path, ready for `params=` of the methods that take a trained network.
+
+    Example:
+        >>> from credo.networks import MLP, load_params
+        >>> net, trained = MLP([4], 1, inputs=2), MLP([4], 1, inputs=2, seed=7)
+        >>> params = load_params(net, nnx.state(trained))
+        >>> bool(np.all(params["head.kernel"] == trained.head.kernel[...]))
+        True
+    """
+    return matched(functional(net, x).params, source)
+
+
+def matched(expected: Mapping[str, Any], source: Any) -> Theta:
+    """The arrays of a source under the names, in the shapes and with the dtypes of `expected`; else a ValueError.
+
+    >>> matched({"w": np.zeros(3)}, {"net/w": [1.0, 2.0, 3.0]})
+    {'w': array([1., 2., 3.])}
+    """
+    found = _without_prefix(_by_name(source), expected)
+    renamed = _renamed(found, expected)
+    missing = [name for name in expected if name not in renamed]
+    left_over = [name for name in found if name not in {other for other, _ in renamed.values()}]
+    shapes = {name: renamed[name][1].shape for name in expected if name in renamed}
+    wrong = [name for name, shape in shapes.items() if shape != expected[name].shape]
+    if missing or left_over or wrong:
+        problems = [
+            _listed("missing", missing),
+            _listed("left over", left_over),
+            _listed("of the wrong shape", [f"{name}: {shapes[name]} for {expected[name].shape}" for name in wrong]),
+        ]
+        raise ValueError(
+            f"params do not fit the network. {' '.join(filter(None, problems))} The network has "
+            f"{_shortened(list(expected))}."
+        )
+    _warn_of_flattening(renamed)
+    return {name: np.asarray(renamed[name][1], expected[name].dtype) for name in expected}
+
+
+def _by_name(source: Any) -> dict[str, np.ndarray]:
+    """All floating-point arrays of a source, by dotted path."""
+    if isinstance(source, str | PathLike):
+        source = _from_file(Path(source))
+    if isinstance(source, nnx.Module):
+        source = nnx.state(source)
+    if isinstance(source, nnx.State):
+        source = nnx.to_pure_dict(nnx.filter_state(source, nnx.Param))
+    if isinstance(source, Mapping):
+        source = linen.unbox(dict(source))
+        # Other collections of linen, such as batch statistics, are no parameters.
+        if isinstance(source.get("params"), Mapping):
+            source = source["params"]
+        source = {name: _as_array(value) for name, value in source.items()}
+    named, _ = by_path(source)
+    arrays = {name.replace("/", "."): np.asarray(leaf) for name, leaf in named if is_inexact(leaf)}
+    if not arrays:
+        raise ValueError(
+            f"params: found no arrays of a floating type in {type(source).__name__}; pass an nnx state, linen "
+            "variables, an equinox module, a dict of arrays, or the path of a safetensors file"
+        )
+    return arrays
+
+
+def _as_array(value: Any) -> Any:
+    """Lists of numbers and numbers as arrays; anything else as it is."""
+    return np.asarray(value) if isinstance(value, list | float) and np.asarray(value).dtype.kind == "f" else value
+
+
+def _from_file(path: Path) -> dict[str, np.ndarray]:
+    if not path.is_file():
+        raise FileNotFoundError(f"params: there is no file {path}")
+    try:
+        return load_file(path)
+    except SafetensorError as error:
+        raise ValueError(f"params: {path} is not a safetensors file, or is damaged: {error}") from error
+
+
+def _without_prefix(arrays: dict[str, np.ndarray], expected: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """Without as much of the prefix that all names share as makes most of them fit."""
+    paths = [name.split(".") for name in arrays]
+    first, last = min(paths), max(paths)
+    num_shared = next(
+        (place for place, (one, other) in enumerate(zip(first, last, strict=False)) if one != other), len(first)
+    )
+    candidates = [
+        dict(zip((".".join(path[cut:]) for path in paths), arrays.values(), strict=True))
+        for cut in range(min(num_shared, min(map(len, paths)) - 1) + 1)
+    ]
+    return max(candidates, key=lambda candidate: len(_renamed(candidate, expected)))
+
+
+def _renamed(arrays: dict[str, np.ndarray], expected: Mapping[str, Any]) -> dict[str, tuple[str, np.ndarray]]:
+    """For each expected name that is found: the name it has in the source, and its array with our order of axes."""
+    result = {}
+    for name, array in expected.items():
+        layer, dot, kind = name.rpartition(".")
+        foreign = f"{layer}{dot}{_IN_PYTORCH.get(kind, kind)}"
+        if name in arrays:
+            result[name] = (name, arrays[name])
+        elif foreign in arrays:
+            own = arrays[foreign]
+            # (out, in, places…) becomes (places…, in, out).
+            is_kernel = kind == "kernel" and own.ndim == array.ndim > 1
+            result[name] = (foreign, np.transpose(own, (*range(2, own.ndim), 1, 0)) if is_kernel else own)
+    return result
+
+
+def _warn_of_flattening(renamed: dict[str, tuple[str, np.ndarray]]) -> None:
+    moved = {array.ndim for name, (other, array) in renamed.items() if name != other}
+    if max(moved, default=0) > 2 and 2 in moved:
+        warnings.warn(
+            "params: kernels of convolutions and of dense layers come with their outputs first, as in PyTorch. Where a "
+            "convolution is flattened into a dense layer, PyTorch counts channels first and flax last: the inputs of "
+            "that layer must be put in order by hand",
+            stacklevel=4,
+        )
+
+
+def _listed(what: str, items: list[str]) -> str:
+    return f"{len(items)} {what}: {_shortened(items)}." if items else ""
+
+
+def _shortened(items: list[str]) -> str:
+    more = f" and {len(items) - _NUM_NAMED} more" if len(items) > _NUM_NAMED else ""
+    return ", ".join(items[:_NUM_NAMED]) + more

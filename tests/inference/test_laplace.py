@@ -1,0 +1,415 @@
+"""Laplace: exact where it must be, curvature against brute force, evidence against closed forms and differences."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from flax import nnx
+from scipy.stats import multivariate_normal
+
+import credo
+from credo import random
+from credo.inference.curvature import Problem, curvature_of
+from credo.inference.evidence import log_evidence, prior_precision, tuned_xi
+from credo.inference.layers import jacobians, layers_of, row_jacobian
+from credo.inference.structure import dense, names_of
+from credo.linearised import Linearisation, moments_by_block
+from credo.models.outputs import outputs_of
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(40, 3)).astype(np.float32)
+Y = (X @ [1.0, 2.0, -1.0] + 0.5 + 0.3 * RNG.normal(size=40)).astype(np.float32)
+LABELS = RNG.integers(0, 3, 40)
+IMAGES = RNG.normal(size=(40, 8, 8)).astype(np.float32)
+NOISE = 0.3
+LINEAR = credo.MAP(num_steps=100, optimizer="lbfgs")
+SHORT = credo.MAP(num_steps=200)
+
+
+def small_cnn() -> credo.networks.CNN:
+    return credo.networks.CNN(3, channels=(2,), kernel_size=3, features=(4,))
+
+
+class Normalised(nnx.Module):
+    """A dense layer, normalisation, another dense layer."""
+
+    def __init__(self) -> None:
+        rngs = nnx.Rngs(0)
+        self.first, self.norm, self.last = (
+            nnx.Linear(3, 4, rngs=rngs),
+            nnx.LayerNorm(4, rngs=rngs),
+            nnx.Linear(4, 1, rngs=rngs),
+        )
+
+    def __call__(self, x):
+        return self.last(nnx.tanh(self.norm(self.first(x))))
+
+
+MODELS = {
+    "linear": (credo.models.regression(credo.networks.MLP([], 1), noise=NOISE), X, Y),
+    "learned noise": (credo.models.regression(credo.networks.MLP([4], 1)), X, Y),
+    "heteroscedastic": (credo.models.regression(credo.networks.MLP([4], 2), noise="heteroscedastic"), X, Y),
+    "correlated": (credo.models.regression(credo.networks.MLP([4], 2), noise="full"), X, np.stack([Y, X[:, 0]], 1)),
+    "two targets": (credo.models.regression(credo.networks.MLP([4], 2)), X, np.stack([Y, X[:, 0]], 1)),
+    "classes": (credo.models.classification(credo.networks.MLP([4], 3)), X, LABELS),
+    "binary": (credo.models.classification(credo.networks.MLP([4], 1)), X, LABELS % 2),
+    "convolution": (credo.models.classification(small_cnn()), IMAGES, LABELS),
+    "normalised": (credo.models.regression(Normalised(), noise=NOISE), X, Y),
+}
+
+
+def setting(name: str, kind: str = "ggn"):
+    model, x, y = MODELS[name]
+    bound = model.bind((x, y))
+    rng = np.random.default_rng(1)
+    theta = {name: jnp.asarray(rng.normal(0, 0.5, leaf.shape), jnp.float32) for name, leaf in bound.template.items()}
+    return Problem.of(bound, theta, tuple(theta), kind), theta, credo.Data(x, y).batch()
+
+
+def closed_form() -> tuple[np.ndarray, np.ndarray, float]:
+    """Mean and covariance of the weights of the linear model, and its log evidence."""
+    design = np.c_[X, np.ones(len(X))].astype(np.float64)
+    covariance = np.linalg.inv(design.T @ design / NOISE**2 + np.eye(4))
+    evidence = multivariate_normal(np.zeros(len(X)), NOISE**2 * np.eye(len(X)) + design @ design.T).logpdf(Y)
+    return covariance @ design.T @ Y / NOISE**2, covariance, float(evidence)
+
+
+@pytest.mark.parametrize("structure", ["full", "block", "kronecker", "low_rank"])
+def test_linear_regression_is_exact(structure):
+    """One dense layer with one output and constant noise: there Kronecker factors are no approximation either."""
+    model, x, y = MODELS["linear"]
+    posterior = credo.fit(model, (x, y), credo.Laplace(structure=structure, training=LINEAR))
+    mean, covariance, evidence = closed_form()
+    found = np.append(posterior.mean["head.kernel"][:, 0], posterior.mean["head.bias"])
+    np.testing.assert_allclose(found, mean, atol=1e-3)
+    order = {"head.kernel": None, "head.bias": None}
+    np.testing.assert_allclose(dense(posterior.root, order), covariance, atol=1e-5 * np.abs(covariance).max())
+    assert posterior.evidence["log_evidence"] == pytest.approx(evidence, rel=1e-5)
+    new = np.c_[X[:5], np.ones(5)]
+    prediction = posterior.predict(X[:5])
+    np.testing.assert_allclose(prediction.epistemic, np.einsum("ni,ij,nj->n", new, covariance, new), rtol=1e-4)
+    np.testing.assert_allclose(prediction.aleatoric, NOISE**2, rtol=1e-5)
+    np.testing.assert_allclose(prediction.input_covariance, new @ covariance @ new.T, atol=1e-6)
+    sd = np.sqrt(prediction.variance)
+    np.testing.assert_allclose(prediction.interval(0.95)[1] - prediction.mean, 1.96 * sd, rtol=1e-3)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_full_curvature_is_the_fisher_information(name):
+    """E[g gᵀ] under the model itself, from gradients at targets drawn from it."""
+    problem, theta, data = setting(name)
+    full = np.asarray(curvature_of(problem, theta, data, "full").matrices["all"])
+    distribution = problem.model.predictive(theta, data.x)
+    keys = jax.random.split(jax.random.key(0), 400)
+
+    def score(key):
+        y = distribution.sample(key)
+        function = lambda some, x, y: problem.model.predictive({**theta, **some}, x).log_prob(y)[:, None]  # noqa: E731
+        rows = row_jacobian(function, theta, data.x, y)
+        flat = jnp.concatenate([rows[name].reshape(len(data.x), -1) for name in problem.names], axis=1)
+        return flat.T @ flat
+
+    draws = np.asarray(jax.lax.map(score, keys))
+    error = draws.std(0) / np.sqrt(len(keys))
+    # The largest of some thousand standard scores is below 6.
+    assert np.all(np.abs(draws.mean(0) - full) < 6 * error + 1e-3 * np.abs(full).max())
+
+
+@pytest.mark.parametrize("kind", ["ggn", "fisher"])
+@pytest.mark.parametrize("name", MODELS)
+def test_diagonal_is_the_diagonal_of_the_full_one(name, kind):
+    problem, theta, data = setting(name, kind)
+    full = curvature_of(problem, theta, data, "full").matrices["all"]
+    diagonal = curvature_of(problem, theta, data, "diagonal").values
+    found = np.concatenate([np.ravel(diagonal[name]) for name in problem.names])
+    np.testing.assert_allclose(found, np.diagonal(full), rtol=1e-3, atol=1e-5 * np.max(full))
+
+
+def test_hessian_of_a_linear_model_is_its_ggn():
+    problem, theta, data = setting("linear")
+    hessian = curvature_of(problem._replace(kind="hessian", outputs=None), theta, data, "full").matrices["all"]
+    ggn = curvature_of(problem, theta, data, "full").matrices["all"]
+    np.testing.assert_allclose(hessian, ggn, rtol=1e-3, atol=1e-2)
+
+
+def test_negative_curvature_counts_as_nothing():
+    """Away from a mode the Hessian of a network is not positive; its root must be there all the same."""
+    problem, theta, data = setting("learned noise", "hessian")
+    matrix = curvature_of(problem, theta, data, "full").matrices["all"]
+    assert np.linalg.eigvalsh(np.asarray(matrix, np.float64)).min() > -1e-3 * np.abs(matrix).max()
+
+
+def test_convolution_factors_against_brute_force():
+    """A = Σ a aᵀ/(N · places) of the patches, G = Σ g gᵀ of the gradients at each place."""
+    problem, theta, data = setting("convolution")
+    found = curvature_of(problem, theta, data, "kronecker")
+    function = problem.function(theta, data.x, data.y)
+    some = {name: theta[name] for name in problem.names}
+    layers = layers_of(function, some)
+    jacobian = jacobians(function, some, layers)[1]["conv.0.kernel"]
+    windows = np.lib.stride_tricks.sliding_window_view(IMAGES, (3, 3), axis=(1, 2)).reshape(40, 36, 9)
+    np.testing.assert_allclose(jacobian.inputs[..., :9], windows, atol=1e-6)
+    np.testing.assert_array_equal(jacobian.inputs[..., 9], 1.0)
+    patches = np.concatenate([windows, np.ones((40, 36, 1))], axis=2).reshape(-1, 10)
+    np.testing.assert_allclose(found.inputs["conv.0.kernel"], patches.T @ patches / len(patches), atol=1e-5)
+    gradients = np.asarray(jacobian.gradients).reshape(-1, 2)
+    np.testing.assert_allclose(found.gradients["conv.0.kernel"], gradients.T @ gradients, rtol=1e-4)
+    # The factors hold the gradient of each weight: summed over places, it is what differentiation says.
+    rows = row_jacobian(lambda some, x, y: problem.informed(theta, some, x, y), some, data.x, data.y)
+    expected = np.moveaxis(np.asarray(rows["conv.0.kernel"]), 1, 0).reshape(3, 40, 9, 2)
+    np.testing.assert_allclose(jacobian.whole()[:, :, :9], expected, atol=1e-5)
+
+
+def test_kronecker_has_exact_blocks_for_normalisation():
+    problem, theta, data = setting("normalised")
+    assert set(problem.rest) == {"norm.scale", "norm.bias"}
+    found, full = (curvature_of(problem, theta, data, kind) for kind in ("kronecker", "full"))
+    order = np.concatenate([[name] * theta[name].size for name in problem.names])
+    for name in problem.rest:
+        block = np.asarray(full.matrices["all"])[np.ix_(order == name, order == name)]
+        np.testing.assert_allclose(found.rest.matrices[name], block, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("structure", ["full", "block", "kronecker", "diagonal", "low_rank"])
+def test_roots_are_consistent(structure):
+    """√Σ √Σᵀ = (H + P)⁻¹, and variance, log det and squared length are those of this matrix."""
+    problem, theta, data = setting("classes")
+    precision = {name: jnp.full(leaf.shape, 2.0 if "kernel" in name else 0.5) for name, leaf in theta.items()}
+    curvature = curvature_of(problem, theta, data, structure, rank=100)
+    root = curvature.root(precision)
+    matrix = dense(root, problem.model.template).astype(np.float64)
+    flat = np.concatenate([np.ravel(root.variance()[name]) for name in problem.names])
+    np.testing.assert_allclose(flat, np.diag(matrix), rtol=1e-3)
+    assert float(root.log_det()) == pytest.approx(0.5 * np.linalg.slogdet(matrix)[1], abs=1e-2)
+    offset = {name: random.normal(random.key(3), leaf.shape) for name, leaf in theta.items()}
+    vector = np.concatenate([np.ravel(offset[name]) for name in problem.names])
+    assert float(root.squared_length(offset)) == pytest.approx(vector @ np.linalg.solve(matrix, vector), rel=1e-2)
+    if structure in ("full", "low_rank"):
+        full = np.asarray(curvature_of(problem, theta, data, "full").matrices["all"], np.float64)
+        diagonal = np.concatenate([np.ravel(precision[name]) for name in problem.names])
+        np.testing.assert_allclose(matrix, np.linalg.inv(full + np.diag(diagonal)), atol=1e-3)
+
+
+@pytest.mark.parametrize("structure", ["full", "kronecker", "diagonal", "low_rank"])
+@pytest.mark.parametrize("name", ["heteroscedastic", "classes", "convolution"])
+def test_linear_prediction_has_two_routes_and_one_answer(name, structure):
+    """J Σ Jᵀ in factors against the Gaussian process with the kernel J(x) Σ J(x′)ᵀ, written out."""
+    model, x, y = MODELS[name]
+    posterior = credo.Laplace(structure=structure).from_trained(model, (x, y))
+    linear = Linearisation.of(posterior.model, posterior.mean, posterior.root)
+    _, covariance = moments_by_block(linear, posterior.mean, posterior.root, x[:7])
+    order = dict.fromkeys(posterior.model.template)
+    sigma = dense(posterior.root, order)
+    rows = row_jacobian(lambda some, x: linear.function(posterior.mean, x)(some), posterior.mean, x[:7])
+    jacobian = np.concatenate([np.asarray(rows[name]).reshape(7, linear.num_outputs, -1) for name in order], axis=2)
+    np.testing.assert_allclose(covariance, jacobian @ sigma @ np.swapaxes(jacobian, 1, 2), rtol=2e-3, atol=1e-5)
+
+
+def test_functions_are_jointly_drawn():
+    """Draws of functions of a linearised network have the covariance between inputs that is in closed form."""
+    model, x, y = MODELS["learned noise"]
+    prediction = credo.fit(model, (x, y), credo.Laplace(structure="full", training=SHORT)).predict(x[:6])
+    expected, num = prediction.input_covariance, len(prediction.functions)
+    found = np.cov(prediction.functions.T)
+    error = np.sqrt((np.outer(np.diag(expected), np.diag(expected)) + expected**2) / num)
+    assert np.all(np.abs(found - expected) < 5 * error)
+    np.testing.assert_allclose(np.diag(expected), prediction.epistemic, rtol=1e-3)
+
+
+def test_probabilities_by_probit_are_close_to_those_by_draws():
+    model, x, y = MODELS["binary"]
+    by_draws, by_probit = (
+        credo.fit(model, (x, y), credo.Laplace(training=SHORT, prediction=how)).predict(x).probs
+        for how in ("linear", "probit")
+    )
+    np.testing.assert_allclose(by_draws, by_probit, atol=0.03)
+
+
+def test_evidence_has_the_gradient_of_finite_differences():
+    model = credo.models.regression(credo.networks.MLP([4], 1), prior=credo.priors.learned(), noise="tuned")
+    bound = model.bind((X, Y))
+    theta, xi, data = bound.initial_theta(random.key(0)), bound.initial_xi(), credo.Data(X, Y).batch()
+    problem = Problem.of(bound, {**theta, **xi}, tuple(theta), "ggn")
+    for structure in ("full", "kronecker", "diagonal"):
+
+        def evidence(xi, structure=structure):
+            both = {**theta, **xi}
+            return log_evidence(problem, both, data, curvature_of(problem, both, data, structure))
+
+        gradient = jax.grad(evidence)(xi)
+        for name in xi:
+            step = 0.02
+            up, down = ({**xi, name: xi[name] + sign * step} for sign in (1, -1))
+            difference = (evidence(up) - evidence(down)) / (2 * step)
+            assert float(gradient[name]) == pytest.approx(float(difference), rel=1e-2, abs=0.05), (structure, name)
+
+
+def test_evidence_tunes_prior_and_noise_of_a_linear_model():
+    """The evidence of a linear model in closed form, maximised over both scales by brute force."""
+    model = credo.models.regression(credo.networks.MLP([], 1), prior=credo.priors.learned(per="network"), noise="tuned")
+    posterior = credo.fit(model, (X, Y), credo.Laplace("full", training=LINEAR, tuning_rounds=4))
+    found = {name: float(np.exp(value)) for name, value in posterior.model.frozen_xi.items()}
+    design = np.c_[X, np.ones(len(X))].astype(np.float64)
+
+    def evidence(prior, noise):
+        covariance = noise**2 * np.eye(len(X)) + prior**2 * design @ design.T
+        return multivariate_normal(np.zeros(len(X)), covariance).logpdf(Y)
+
+    best = evidence(found["prior.scale"], found["noise"])
+    for factor in (0.9, 1.1):
+        assert best > evidence(factor * found["prior.scale"], found["noise"])
+        assert best > evidence(found["prior.scale"], factor * found["noise"])
+    assert posterior.evidence["log_evidence"] == pytest.approx(best, abs=1e-2)
+
+
+def test_evidence_switches_off_inputs_that_do_not_help():
+    x = np.c_[X, RNG.normal(size=(40, 3))].astype(np.float32)
+    prior = {"head.kernel": credo.priors.learned(per="input"), "head.bias": credo.priors.normal(1.0)}
+    model = credo.models.regression(credo.networks.MLP([], 1), prior=prior, noise=NOISE)
+    posterior = credo.fit(model, (x, Y), credo.Laplace("full", training=LINEAR, tuning_rounds=4))
+    scales = np.exp(posterior.model.frozen_xi["head.kernel.scale"][:, 0])
+    assert scales[3:].max() < 0.3 * scales[:3].min()
+
+
+def test_only_the_last_layer_is_uncertain():
+    model, x, y = MODELS["learned noise"]
+    posterior = credo.fit(model, (x, y), credo.Laplace("full", "last_layer", training=SHORT))
+    assert set(names_of(posterior.root)) == {"head.kernel", "head.bias", "noise"}
+    draws = posterior.sample(random.key(0), 3)
+    np.testing.assert_array_equal(draws["hidden.0.kernel"][0], draws["hidden.0.kernel"][1])
+    assert not np.array_equal(draws["head.kernel"][0], draws["head.kernel"][1])
+    assert posterior.predict(x).epistemic.min() > 0
+    chosen = credo.Laplace("diagonal", subset=("hidden.*",)).from_trained(model, (x, y))
+    assert set(names_of(chosen.root)) == {"hidden.0.kernel", "hidden.0.bias"}
+
+
+def test_a_trained_network_needs_no_training():
+    net = credo.networks.MLP([4], 1, inputs=3)
+    before = [np.array(leaf) for leaf in jax.tree.leaves(nnx.state(net))]
+    model = credo.models.regression(net)
+    posterior = credo.Laplace().from_trained(model, (X, Y))
+    for one, other in zip(before, jax.tree.leaves(nnx.state(net)), strict=True):
+        np.testing.assert_array_equal(one, other)
+    np.testing.assert_array_equal(posterior.mean["head.kernel"], net.head.kernel[...])
+    # The noise that does not come with it is that of the residuals, up to its prior.
+    residuals = Y - np.asarray(net(jnp.asarray(X)))[:, 0]
+    assert np.exp(posterior.mean["noise"]) == pytest.approx(np.sqrt(np.mean(residuals**2)), rel=0.1)
+
+
+def test_an_ensemble_of_laplace_is_a_mixture(tmp_path):
+    model, x, y = MODELS["learned noise"]
+    method = credo.DeepEnsemble(credo.Laplace("diagonal", training=SHORT), members=2)
+    posterior = credo.fit(model, (x, y), method)
+    assert isinstance(posterior, credo.Mixture)
+    assert np.isfinite(posterior.predict(x).log_prob(y)).all()
+    posterior.save(tmp_path / "run")
+    again = credo.load(tmp_path / "run")
+    np.testing.assert_array_equal(again.predict(x).mean, posterior.predict(x).mean)
+
+
+@pytest.mark.parametrize("structure", ["kronecker", "low_rank"])
+def test_save_and_load(tmp_path, structure):
+    model, x, y = MODELS["learned noise"]
+    posterior = credo.fit(model, (x, y), credo.Laplace(structure, training=SHORT))
+    posterior.save(tmp_path / "run")
+    again = credo.load(tmp_path / "run")
+    assert type(again.root) is type(posterior.root)
+    np.testing.assert_array_equal(again.predict(x).std, posterior.predict(x).std)
+    assert again.diagnostics.log_evidence == posterior.diagnostics.log_evidence
+
+
+def test_diagnostics_tell_a_centre_that_is_no_mode():
+    model, x, y = MODELS["linear"]
+    assert "sits at a mode" in credo.fit(model, (x, y), credo.Laplace(training=LINEAR)).diagnostics.verdict
+    far = credo.Laplace().from_trained(model, (x, y), {"head.kernel": np.ones((3, 1)), "head.bias": np.zeros(1)})
+    assert "the centre is no mode" in far.diagnostics.verdict
+
+
+def test_xi_are_kept_where_they_start_on_request():
+    model = credo.models.regression(credo.networks.MLP([], 1), prior=credo.priors.learned(0.7), noise=NOISE)
+    posterior = credo.fit(model, (X, Y), credo.Laplace("full", training=LINEAR, tuning_rounds=0))
+    assert np.exp(posterior.model.frozen_xi["head.kernel.scale"]) == pytest.approx(0.7)
+
+
+class TestBadInput:
+    def test_names(self):
+        for wrong in ({"structure": "kron"}, {"curvature": "newton"}, {"prediction": "mean"}):
+            with pytest.raises(ValueError, match=next(iter(wrong)) + " must be one of"):
+                credo.Laplace(**wrong)
+        with pytest.raises(ValueError, match="takes structure='full' or 'low_rank'"):
+            credo.Laplace("diagonal", curvature="hessian")
+        with pytest.raises(ValueError, match="training must find the mode"):
+            credo.Laplace(training=credo.MLE())
+
+    def test_full_of_a_large_network_is_refused_with_its_bytes(self):
+        model = credo.models.classification(credo.networks.MLP([400, 400], 10))
+        x, y = np.zeros((20, 784), np.float32), np.arange(20) % 10
+        with pytest.raises(ValueError, match=r"would need 2.75 TB.*structure='kronecker'"):
+            credo.fit(model, (x, y), credo.Laplace("full"))
+
+    def test_subset_that_matches_nothing(self):
+        model, x, y = MODELS["linear"]
+        with pytest.raises(ValueError, match=r"'hed.\*' matches no parameter"):
+            credo.Laplace(subset=("hed.*",)).from_trained(model, (x, y))
+
+    def test_kronecker_names_what_it_cannot_hold(self):
+        def apply(params, x):
+            return (x @ params["w"].reshape(3, 3000)).sum(1, keepdims=True) + params["w"].sum()
+
+        model = credo.models.regression((apply, {"w": np.ones(9000, np.float32)}), noise=1.0)
+        with pytest.raises(ValueError, match=r"'w' of shape.*take structure='diagonal' or 'low_rank'"):
+            credo.Laplace("kronecker").from_trained(model, (X, Y))
+
+    def test_kronecker_with_a_prior_scale_for_each_weight(self):
+        model = credo.models.regression(credo.networks.MLP([4], 1), prior=credo.priors.learned(per="weight"))
+        found = model.bind((X, Y))
+        xi = {name: value + RNG.normal(size=value.shape) for name, value in found.initial_xi().items()}
+        with pytest.raises(ValueError, match="differ from weight to weight; take structure='diagonal'"):
+            credo.Laplace("kronecker").from_trained(model.freeze(xi), (X, Y))
+
+    def test_params_that_do_not_fit(self):
+        model, x, y = MODELS["linear"]
+        with pytest.raises(ValueError, match=r"missing: head\.bias"):
+            credo.Laplace().from_trained(model, (x, y), {"head.kernel": np.ones((3, 1))})
+
+    def test_distributions_without_known_information_offer_the_empirical_fisher(self):
+        import numpyro
+        import numpyro.distributions as dist
+
+        def program(x, y=None):
+            w = numpyro.sample("w", dist.Normal(0, 1).expand([3]).to_event(1))
+            with numpyro.plate("data", x.shape[0]):
+                numpyro.sample("y", dist.StudentT(4.0, x @ w, 0.3), obs=y)
+
+        with pytest.raises(ValueError, match=r"StudentT.*curvature='fisher'"):
+            credo.fit(credo.Model(program), (X, Y), credo.Laplace(training=SHORT))
+        method = credo.Laplace("full", curvature="fisher", prediction="draws", training=SHORT)
+        assert np.isfinite(credo.fit(credo.Model(program), (X, Y), method).predict(X).mean).all()
+
+
+def test_prior_precision_of_a_normal_prior():
+    model = credo.models.regression(credo.networks.MLP([4], 1), prior=credo.priors.normal(0.5), noise=1.0)
+    bound = model.bind((X, Y))
+    theta = bound.initial_theta(random.key(0))
+    for leaf in prior_precision(bound, theta, tuple(theta)).values():
+        np.testing.assert_allclose(leaf, 4.0, rtol=1e-5)
+
+
+def test_outputs_are_found():
+    kinds = {"linear": "NormalOutputs", "correlated": "CorrelatedOutputs", "classes": "ClassOutputs"}
+    for name, kind in kinds.items():
+        problem, theta, _ = setting(name)
+        assert type(outputs_of(problem.model, theta)).__name__ == kind
+
+
+def test_tuning_climbs_the_evidence():
+    problem, theta, data = setting("learned noise")
+    model = credo.models.regression(credo.networks.MLP([4], 1), prior=credo.priors.learned(5.0)).bind((X, Y))
+    xi = model.initial_xi()
+    problem = Problem.of(model, {**theta, **xi}, problem.names, "ggn")
+    tuned = tuned_xi(problem, theta, xi, data, "kronecker")
+    before, after = (
+        float(log_evidence(problem, {**theta, **one}, data, curvature_of(problem, {**theta, **one}, data, "kronecker")))
+        for one in (xi, tuned)
+    )
+    assert after > before + 1
