@@ -6,6 +6,7 @@ moments in closed form.
 """
 
 import math
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -17,8 +18,8 @@ from scipy.special import ndtri
 
 from credo import random, streaming
 from credo.data import Scaling
-from credo.linearised import Linearisation, features_by_block, moments_by_block
-from credo.models.outputs import CorrelatedOutputs, NormalOutputs, Outputs
+from credo.linearised import features_by_block, moments_by_block
+from credo.models.outputs import BinaryOutputs, ClassOutputs, CorrelatedOutputs, NormalOutputs, Outputs
 from credo.predictive import ClassPredictive, Predictive, RegressionPredictive
 from credo.typing import Array, Theta
 
@@ -31,11 +32,6 @@ Prediction = Literal["linear", "probit", "draws"]
 NUM_OUTPUT_DRAWS = 1000
 # Draws of whole functions, jointly over the rows, where the marginal itself needs none.
 NUM_FUNCTIONS = 100
-
-
-def _rows(outputs: np.ndarray, *more: np.ndarray) -> np.ndarray:
-    parts = [part.reshape(len(outputs), -1) for part in (outputs, *more)]
-    return np.concatenate(parts, axis=1).astype(np.float32)
 
 
 class NormalRows(NamedTuple):
@@ -77,32 +73,56 @@ class ProbitRows(NamedTuple):
         return self.outputs.distribution(mean / jnp.sqrt(1 + math.pi / 8 * variance))
 
 
-class _BetweenRows(Predictive):
-    """What a linearised prediction knows of two rows at once: their outputs are jointly normal."""
+class MemberRows(NamedTuple):
+    """The rows of several posteriors side by side: a draw is of one of them."""
 
-    posterior: "Gaussian"
+    conditional: Any
+    width: int
+
+    def __call__(self, theta: Theta, rows: Array) -> dist.Distribution:
+        own = jax.lax.dynamic_slice_in_dim(rows, theta["member"] * self.width, self.width, axis=1)
+        return self.conditional(theta, own)
+
+
+class Packed(NamedTuple):
+    """What a posterior says about the outputs of some rows.
+
+    Arguments:
+        noise: draws, each a direction in the space of the outputs.
+        moments: of y in closed form; None for classes.
+    """
+
+    conditional: Any
+    noise: np.ndarray
+    rows: np.ndarray
+    moments: streaming.Moments | None
+
+
+class _LinearPredictive(Predictive):
+    """A prediction of posteriors whose networks are linearised; it knows two rows at once, which are jointly normal."""
+
+    sources: "Sequence[Gaussian]"
+    shares: np.ndarray
     inputs: np.ndarray
-    linearisation: Linearisation
-
-    def _place(self, posterior: "Gaussian", linearisation: Linearisation, inputs: np.ndarray) -> None:
-        self.posterior, self.linearisation, self.inputs = posterior, linearisation, inputs
 
     def __getitem__(self, rows: Any) -> Any:
         chosen = super().__getitem__(rows)
-        inputs = self.inputs[rows if isinstance(rows, slice) else np.atleast_1d(rows)]
-        chosen._place(self.posterior, self.linearisation, inputs)
+        chosen.sources, chosen.shares = self.sources, self.shares
+        chosen.inputs = self.inputs[_index(rows)]
         return chosen
 
-    def _output_covariance(self) -> np.ndarray:
-        """J(x) Σ J(x′)ᵀ, (rows, K, rows, K)."""
-        posterior, linear = self.posterior, self.linearisation
-        features = features_by_block(linear, posterior.mean, posterior.root, self.inputs)
-        flat = features.reshape(-1, features.shape[-1])
-        return (flat @ flat.T).reshape(*features.shape[:2], *features.shape[:2])
+    @cached_property
+    def functions(self) -> np.ndarray:
+        """E[y | x, theta] of draws theta in the linearised network, (draws, data, output…), jointly over the rows."""
+        if len(self.sources) == 1:
+            num = self.num_draws if self.num_draws > 1 else NUM_FUNCTIONS
+            return _functions(self, self.sources[0], num)
+        counts = np.bincount(self.draws["member"], minlength=len(self.sources))
+        return np.concatenate([_functions(self, *pair) for pair in zip(self.sources, counts, strict=True)])
 
 
-class LinearRegressionPredictive(_BetweenRows, RegressionPredictive):
-    """The marginal of numbers under a linearised network: moments in closed form."""
+class LinearRegressionPredictive(_LinearPredictive, RegressionPredictive):
+    """The marginal of numbers under linearised networks: moments in closed form."""
 
     exact: streaming.Moments
 
@@ -116,111 +136,115 @@ class LinearRegressionPredictive(_BetweenRows, RegressionPredictive):
 
     def __getitem__(self, rows: Any) -> Any:
         chosen = super().__getitem__(rows)
-        keep = rows if isinstance(rows, slice) else np.atleast_1d(rows)
-        chosen.exact = streaming.Moments(*(part[keep] for part in self.exact))
+        chosen.exact = streaming.Moments(*(part[_index(rows)] for part in self.exact))
         return chosen
 
     @cached_property
     def covariance(self) -> np.ndarray:
         """Covariance between the outputs of each row, (data, outputs, outputs), noise included."""
-        posterior = self.posterior
         num = math.prod(self._target_shape[1:])
-        outputs, found = moments_by_block(self.linearisation, posterior.mean, posterior.root, self.inputs)
+        centre = self._moments.mean.reshape(len(self), num)
+        total = np.zeros((len(self), num, num))
+        for posterior, share in zip(self.sources, self.shares, strict=True):
+            linear = posterior.linearisation
+            outputs, found = moments_by_block(linear, posterior.mean, posterior.root, self.inputs)
+            noise = np.asarray(streaming.noise_covariance(linear.outputs.distribution(jnp.asarray(outputs))))
+            offset = outputs[:, :num] - centre
+            total += share * (found[:, :num, :num] + noise + offset[:, :, None] * offset[:, None])
         scale = np.broadcast_to(self.scaling.y_scale, (num,))
-        noise = np.asarray(streaming.noise_covariance(self.linearisation.outputs.distribution(jnp.asarray(outputs))))
-        return (found[:, :num, :num] + noise) * np.outer(scale, scale)
+        return total * np.outer(scale, scale)
 
     @cached_property
     def input_covariance(self) -> np.ndarray:
         """Covariance of E[y | x, theta] between the inputs, (data, data, output…), without the noise."""
         self._refuse_if_large(len(self), "a covariance between inputs", self._target_shape[1:])
-        found = self._output_covariance()
         num = math.prod(self._target_shape[1:])
-        between = np.stack([found[:, target, :, target] for target in range(num)], axis=-1)
-        scaled = between * np.broadcast_to(self.scaling.y_scale, (num,)) ** 2
+        centre = self._moments.mean.reshape(len(self), num)
+        total = np.zeros((len(self), len(self), num))
+        for posterior, share in zip(self.sources, self.shares, strict=True):
+            linear = posterior.linearisation
+            features = features_by_block(linear, posterior.mean, posterior.root, self.inputs)[:, :num]
+            outputs, _ = moments_by_block(linear, posterior.mean, posterior.root, self.inputs)
+            offset = outputs[:, :num] - centre
+            total += share * np.einsum("ntf,mtf->nmt", features, features, optimize=True)
+            total += share * offset[:, None] * offset[None]
+        scaled = total * np.broadcast_to(self.scaling.y_scale, (num,)) ** 2
         return scaled.reshape(len(self), len(self), *self._target_shape[1:])
 
-    @cached_property
-    def functions(self) -> np.ndarray:
-        """Draws of E[y | x, theta] = o* + J(x)(theta − theta*), (draws, data, output…), jointly over the rows."""
-        return _function_draws(self)
+
+class LinearClassPredictive(_LinearPredictive, ClassPredictive):
+    """The marginal of class labels under linearised networks."""
 
 
-class LinearClassPredictive(_BetweenRows, ClassPredictive):
-    """The marginal of class labels under a linearised network."""
-
-    @cached_property
-    def functions(self) -> np.ndarray:
-        """Draws of the class probabilities, (draws, data, classes), jointly over the rows."""
-        return _function_draws(self)
-
-
-def linear_predictive(
-    posterior: "Gaussian", x: np.ndarray, *, probit: bool = False, num_draws: int | None = None
-) -> Predictive:
+def linear_predictive(posterior: "Gaussian", x: np.ndarray, *, num_draws: int | None = None) -> Predictive:
     """The marginal p(y | x, D) of a Gaussian under the linearised network.
 
     Arguments:
         x: inputs in the user's units.
-        probit: the closed form for classes, in place of draws of the outputs.
         num_draws: of the outputs, where there is no closed form; 1,000 by default.
     """
-    scaling = posterior.scaling
-    inputs = np.asarray(scaling.inputs(x), np.float32)
-    linear = Linearisation.of(posterior.model, posterior.mean, posterior.root)
-    outputs, covariance = moments_by_block(linear, posterior.mean, posterior.root, inputs)
     num = NUM_OUTPUT_DRAWS if num_draws is None else num_draws
-    key = random.key(posterior.provenance.seed)
-    kind = linear.outputs
-    is_classes = streaming.is_classes(posterior.model.predictive, _one(posterior.mean), inputs)
-    if probit and not is_classes:
-        raise ValueError("prediction='probit' is for class labels; for numbers, prediction='linear' is in closed form")
-    if probit:
-        variance = np.diagonal(covariance, axis1=1, axis2=2)
-        conditional: Any = ProbitRows(kind, outputs.shape[1])
-        found = _predictive(LinearClassPredictive, conditional, np.zeros((1, 1)), _rows(outputs, variance), scaling)
-    elif isinstance(kind, NormalOutputs):
-        found = _normal_predictive(kind, outputs, covariance, num, scaling)
-    else:
-        rows = _rows(outputs, _roots(covariance))
-        noise = np.asarray(random.normal(key, (num, outputs.shape[1])))
-        drawn = LinearClassPredictive if is_classes else LinearRegressionPredictive
-        found = _predictive(drawn, DrawnRows(kind, outputs.shape[1]), noise, rows, scaling)
+    inputs = np.asarray(posterior.scaling.inputs(x), np.float32)
+    return _assembled([posterior], np.ones(1), [_packed(posterior, inputs, num)], inputs)
+
+
+def linear_mixture(
+    posteriors: "Sequence[Gaussian]", weights: np.ndarray, x: np.ndarray, num_draws: int
+) -> tuple[Predictive, np.ndarray]:
+    """The marginal of several Gaussians, each under its own linearised network; and the member that each draw is of."""
+    inputs = np.asarray(posteriors[0].scaling.inputs(x), np.float32)
+    num = max(1, num_draws // len(posteriors))
+    packed = [_packed(posterior, inputs, num, key=index) for index, posterior in enumerate(posteriors)]
+    # Where nothing is left to draw, the one draw there is stands for as many as the others have.
+    packed = [part._replace(noise=np.resize(part.noise, (num, part.noise.shape[1]))) for part in packed]
+    found = _assembled(posteriors, weights, packed, inputs)
+    return found, found.draws["member"]
+
+
+def _packed(posterior: "Gaussian", inputs: np.ndarray, num: int, key: int = 0) -> Packed:
+    linear = posterior.linearisation
+    outputs, covariance = moments_by_block(linear, posterior.mean, posterior.root, inputs)
+    kind, is_classes = linear.outputs, isinstance(linear.outputs, ClassOutputs | BinaryOutputs)
+    if posterior.prediction == "probit":
         if not is_classes:
-            found.exact = _exact_moments(kind, outputs, covariance, found)
-    found._place(posterior, linear, inputs)
-    return found
+            raise ValueError("prediction='probit' is for class labels; numbers have a closed form: prediction='linear'")
+        rows = _rows(outputs, np.diagonal(covariance, axis1=1, axis2=2))
+        return Packed(ProbitRows(kind, outputs.shape[1]), np.zeros((1, 1)), rows, None)
+    if isinstance(kind, NormalOutputs):
+        return _packed_normal(kind, outputs, covariance, num)
+    own = jax.random.fold_in(random.key(posterior.provenance.seed), key)
+    noise = np.asarray(random.normal(own, (num, outputs.shape[1])))
+    packed = Packed(DrawnRows(kind, outputs.shape[1]), noise, _rows(outputs, _roots(covariance)), None)
+    return packed if is_classes else packed._replace(moments=_moments(kind, outputs, covariance, packed))
 
 
-def _normal_predictive(
-    kind: NormalOutputs, outputs: np.ndarray, covariance: np.ndarray, num: int, scaling: Scaling
-) -> LinearRegressionPredictive:
+def _packed_normal(kind: NormalOutputs, outputs: np.ndarray, covariance: np.ndarray, num: int) -> Packed:
     """m | s normal, s = log noise drawn at evenly spaced quantiles: a sum in place of an integral over one number."""
     num_targets = kind.num_targets
     diagonal = np.diagonal(covariance, axis1=1, axis2=2)
     mean, variance = outputs[:, :num_targets], diagonal[:, :num_targets]
     if kind.scale is None:
         log_noise, spread = outputs[:, num_targets:], np.sqrt(np.maximum(diagonal[:, num_targets:], 0.0))
-        cross = np.stack([covariance[:, t, num_targets + t] for t in range(num_targets)], axis=1)
+        cross = np.stack([covariance[:, target, num_targets + target] for target in range(num_targets)], axis=1)
         slope = np.divide(cross, spread, out=np.zeros_like(cross), where=spread > 0)
     else:
         log_noise = np.broadcast_to(np.log(kind.scale), mean.shape)
         spread = slope = np.zeros_like(mean)
-    is_certain = not np.any(spread > 0)
-    nodes = np.zeros((1, 1)) if is_certain else ndtri((np.arange(num) + 0.5) / num)[:, None]
+    nodes = ndtri((np.arange(num) + 0.5) / num)[:, None] if np.any(spread > 0) else np.zeros((1, 1))
     rows = _rows(mean, np.maximum(variance - slope**2, 0.0), log_noise, spread, slope)
-    found = _predictive(LinearRegressionPredictive, NormalRows(kind), nodes, rows, scaling)
     # E[noise²] of a lognormal noise.
     noise = np.exp(2 * log_noise + 2 * spread**2)
     shape = (len(mean),) if kind.scalar else mean.shape
     parts = (part.reshape(shape) for part in (mean, variance, noise))
-    found.exact = streaming.Moments(np.ones(len(mean)), *parts)
-    return found
+    return Packed(NormalRows(kind), nodes, rows, streaming.Moments(np.ones(len(mean)), *parts))
 
 
-def _exact_moments(kind: Outputs, outputs: np.ndarray, covariance: np.ndarray, found: Any) -> streaming.Moments:
+def _moments(kind: Outputs, outputs: np.ndarray, covariance: np.ndarray, packed: Packed) -> streaming.Moments:
     """Mean and spread of a correlated normal in closed form; of anything else (counts) from the draws."""
-    moments = found.fold(streaming.MOMENTS)
+    weights = np.full(len(packed.noise), 1 / len(packed.noise))
+    draws = {"noise": packed.noise.astype(np.float32)}
+    drawn = Predictive(packed.conditional, draws, packed.rows, weights=weights, scaling=Scaling())
+    moments = drawn.fold(streaming.MOMENTS)
     if not isinstance(kind, CorrelatedOutputs):
         return moments
     num = kind.num_targets
@@ -228,16 +252,37 @@ def _exact_moments(kind: Outputs, outputs: np.ndarray, covariance: np.ndarray, f
     return moments._replace(mean=outputs[:, :num], spread=diagonal[:, :num])
 
 
-def _predictive(kind: Any, conditional: Any, noise: np.ndarray, rows: np.ndarray, scaling: Scaling) -> Any:
-    weights = np.full(len(noise), 1 / len(noise))
-    draws = {"noise": np.asarray(noise, np.float32)}
-    return kind(conditional, draws, rows, weights=weights, scaling=scaling)
+def _assembled(
+    posteriors: "Sequence[Gaussian]", shares: np.ndarray, packed: Sequence[Packed], inputs: np.ndarray
+) -> Any:
+    counts = [len(part.noise) for part in packed]
+    owners = np.repeat(np.arange(len(packed)), counts)
+    draws: Theta = {"noise": np.concatenate([part.noise for part in packed]).astype(np.float32)}
+    conditional, rows = packed[0].conditional, packed[0].rows
+    if len(packed) > 1:
+        draws["member"] = owners.astype(np.int32)
+        conditional = MemberRows(conditional, rows.shape[1])
+        rows = np.concatenate([part.rows for part in packed], axis=1)
+    kind: Any = LinearClassPredictive if packed[0].moments is None else LinearRegressionPredictive
+    weights = np.concatenate([np.full(count, share / count) for share, count in zip(shares, counts, strict=True)])
+    found = kind(conditional, draws, rows, weights=weights, scaling=posteriors[0].scaling)
+    found.sources, found.shares, found.inputs = posteriors, shares, inputs
+    if packed[0].moments is not None:
+        found.exact = _total([part.moments for part in packed if part.moments is not None], shares)
+    return found
 
 
-def _function_draws(prediction: Any) -> np.ndarray:
+def _total(moments: Sequence[streaming.Moments], shares: np.ndarray) -> streaming.Moments:
+    """The laws of total expectation and variance, over the members."""
+    mean = sum(share * one.mean for share, one in zip(shares, moments, strict=True))
+    spread = sum(share * (one.spread + (one.mean - mean) ** 2) for share, one in zip(shares, moments, strict=True))
+    noise = sum(share * one.noise for share, one in zip(shares, moments, strict=True))
+    return streaming.Moments(moments[0].total, mean, spread, noise)
+
+
+def _functions(prediction: Any, posterior: "Gaussian", num: int) -> np.ndarray:
     """Functions drawn jointly over the rows: o* + J √Σ ε with one ε for each draw."""
-    posterior, linear = prediction.posterior, prediction.linearisation
-    num = prediction.num_draws if prediction.num_draws > 1 else NUM_FUNCTIONS
+    linear = posterior.linearisation
     prediction._refuse_if_large(num, "functions", (linear.num_outputs,))
     outputs, _ = moments_by_block(linear, posterior.mean, posterior.root, prediction.inputs)
     features = features_by_block(linear, posterior.mean, posterior.root, prediction.inputs)
@@ -247,11 +292,16 @@ def _function_draws(prediction: Any) -> np.ndarray:
     return prediction._to_units(np.asarray(means))
 
 
-def _one(theta: Theta) -> Theta:
-    return {name: np.asarray(leaf)[None] for name, leaf in theta.items()}
+def _rows(outputs: np.ndarray, *more: np.ndarray) -> np.ndarray:
+    parts = [part.reshape(len(outputs), -1) for part in (outputs, *more)]
+    return np.concatenate(parts, axis=1).astype(np.float32)
 
 
 def _roots(covariance: np.ndarray) -> np.ndarray:
     """Symmetric roots of positive semi-definite matrices, (rows, K, K)."""
     values, vectors = np.linalg.eigh(covariance)
     return (vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]) @ np.swapaxes(vectors, 1, 2)
+
+
+def _index(rows: Any) -> Any:
+    return rows if isinstance(rows, slice) else np.atleast_1d(rows)

@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from credo.inference.layers import Jacobian, Layer, jacobians, layers_of, row_jacobian
-from credo.inference.structure import Diagonal, Joined, Kronecker, Root, names_of
+from credo.inference.structure import Blocks, Diagonal, Joined, Kronecker, Layout, Root, names_of, single_layers
 from credo.models.outputs import Outputs, outputs_of
 from credo.models.program import Model
 from credo.typing import Array, Theta
@@ -85,14 +85,24 @@ def _covariance(linearisation: Linearisation, mean: Theta, root: Root, x: Array)
 
 
 def _layers_for(linearisation: Linearisation, root: Root) -> tuple[Layer, ...]:
-    """The layers whose part of J Σ Jᵀ has a closed form."""
+    """The layers whose part of J Σ Jᵀ needs no Jacobian written out."""
     if isinstance(root, Kronecker):
         return root.layers
+    if isinstance(root, Blocks) and all(blocks.shape[0] == 1 for blocks in root.roots.values()):
+        return tuple(layer for layer in single_layers(root.layout, linearisation.layers).values() if layer.meets_once)
     return linearisation.layers if isinstance(root, Diagonal) else ()
 
 
 def _layer_covariance(layer: Layer, jacobian: Jacobian, root: Any) -> Array:
-    """J Σ Jᵀ of one layer, (rows, K, K), with Σ diagonal in some basis of its inputs and its outputs."""
+    """J Σ Jᵀ of one layer, (rows, K, K)."""
+    if isinstance(root, Blocks):
+        group = next(group for group, one in single_layers(root.layout, [layer]).items() if one == layer)
+        # Entries of the root in the order of the layer's matrix: a and g are contracted one after the other.
+        back = np.argsort(root.layout.order(group, layer))
+        factor = root.roots[group][0][back].reshape(jacobian.inputs.shape[-1], layer.num_out, -1)
+        along = jnp.einsum("ni,iof->nof", jacobian.inputs[:, 0], factor)
+        features = jnp.einsum("kno,nof->nkf", jacobian.gradients[:, :, 0], along)
+        return jnp.einsum("nkf,nlf->nkl", features, features)
     if isinstance(root, Kronecker):
         name = layer.kernel
         variance = root.shrinkage(name)
@@ -122,10 +132,13 @@ def _features(linearisation: Linearisation, mean: Theta, root: Root, names: tupl
 
 
 def _restricted(root: Root, names: tuple[str, ...]) -> Root:
-    """A diagonal root of some of its arrays; the others are taken whole."""
-    if not isinstance(root, Diagonal):
-        return root
-    return Diagonal({name: root.scale[name] for name in names})
+    """A root of some of its arrays, where their entries are independent of the others."""
+    if isinstance(root, Diagonal):
+        return Diagonal({name: root.scale[name] for name in names})
+    if isinstance(root, Blocks):
+        groups = tuple((group, arrays) for group, arrays in root.layout.groups if arrays[0][0] in names)
+        return Blocks({group: root.roots[group] for group, _ in groups}, Layout(groups))
+    return root
 
 
 @partial(jax.jit, static_argnums=0)
@@ -168,7 +181,7 @@ def _largest_jacobian(linearisation: Linearisation, root: Root) -> int:
     for part in root.parts if isinstance(root, Joined) else (root,):
         layers = _layers_for(linearisation, part)
         closed = {name for layer in layers for name in layer.names}
-        sizes += [math.prod(layer.shape) for layer in layers if not layer.meets_once]
+        sizes += [math.prod(layer.shape) for layer in layers if not layer.meets_once or isinstance(part, Blocks)]
         sizes.append(_size(linearisation.model.template, tuple(name for name in names_of(part) if name not in closed)))
     return max(sizes)
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -19,6 +19,7 @@ from credo import random
 from credo.architectures import Architectures
 from credo.data import Scaling, as_inputs
 from credo.dropout import Dropout
+from credo.linear_predictive import linear_mixture
 from credo.models.program import Model
 from credo.models.sites import LOCAL_NOISE
 from credo.posterior import NUM_PREDICTIVE_DRAWS, Draws, Flow, Gaussian, Provenance
@@ -223,6 +224,8 @@ class Mixture:
     def _predict(self, x: Any, num: int) -> tuple[Predictive, np.ndarray]:
         """The marginal, and the member that each draw is of."""
         inputs = as_inputs(x, like=self.model.rows.x_shape[1:] if self.model.rows else None)
+        if all(isinstance(member, Gaussian) and member.prediction != "draws" for member in self.members):
+            return linear_mixture(cast(Any, self.members), self.weights, inputs, num)
         theta, weights, owners = self._spread_out(inputs, num)
         models = self.architectures.models
         if any(model.has_local_latents for model in models):

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from credo.evaluation.variational import VariationalDiagnostics
     from credo.inference.engine import Run
     from credo.inference.method import Method
+    from credo.linearised import Linearisation
     from credo.mixture import EnsembleDiagnostics
 
 
@@ -315,7 +316,14 @@ class Gaussian(_Fitted):
         inputs = as_inputs(x, like=self.model.rows.x_shape[1:] if self.model.rows else None)
         if num_draws is not None and num_draws < 1:
             raise ValueError(f"num_draws must be at least 1, got {num_draws}")
-        return linear_predictive(self, inputs, probit=self.prediction == "probit", num_draws=num_draws)
+        return linear_predictive(self, inputs, num_draws=num_draws)
+
+    @cached_property
+    def linearisation(self) -> "Linearisation":
+        """The network around the mean, as a linear one."""
+        from credo.linearised import Linearisation
+
+        return Linearisation.of(self.model, self.mean, self.root)
 
     @cached_property
     def diagnostics(self) -> "VariationalDiagnostics | LaplaceDiagnostics":  # type: ignore[override]

@@ -301,6 +301,16 @@ def test_an_ensemble_of_laplace_is_a_mixture(tmp_path):
     method = credo.DeepEnsemble(credo.Laplace("diagonal", training=SHORT), members=2)
     posterior = credo.fit(model, (x, y), method)
     assert isinstance(posterior, credo.Mixture)
+    # Its prediction is linear as theirs, and has the moments of the mixture.
+    parts, whole = [member.predict(x) for member in posterior.members], posterior.predict(x)
+    mean = np.mean([part.mean for part in parts], axis=0)
+    np.testing.assert_allclose(whole.mean, mean, rtol=1e-5)
+    spread = np.mean([part.epistemic + (part.mean - mean) ** 2 for part in parts], axis=0)
+    np.testing.assert_allclose(whole.epistemic, spread, rtol=1e-4)
+    expected = np.log(np.mean([np.exp(part.log_prob(y)) for part in parts], axis=0))
+    np.testing.assert_allclose(whole.log_prob(y), expected, atol=5e-3)
+    np.testing.assert_allclose(np.einsum("iij->i", whole.input_covariance[..., None]), whole.epistemic, rtol=1e-3)
+    assert posterior.diagnostics.num_members == 2
     assert np.isfinite(posterior.predict(x).log_prob(y)).all()
     posterior.save(tmp_path / "run")
     again = credo.load(tmp_path / "run")

@@ -28,8 +28,17 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from credo import random
-from credo.inference.layers import Layer, jacobians, layers_of, row_jacobian
-from credo.inference.structure import Blocks, Diagonal, Joined, Kronecker, Layout, Root, Shrunk
+from credo.inference.layers import Jacobian, Layer, jacobians, layers_of, row_jacobian
+from credo.inference.structure import (
+    Blocks,
+    Diagonal,
+    Joined,
+    Kronecker,
+    Layout,
+    Root,
+    Shrunk,
+    single_layers,
+)
 from credo.models.outputs import Outputs, outputs_of
 from credo.models.program import Model
 from credo.typing import Array, Batch, Theta
@@ -37,8 +46,8 @@ from credo.typing import Array, Batch, Theta
 Kind = Literal["ggn", "fisher", "hessian"]
 Structure = Literal["full", "block", "kronecker", "diagonal", "low_rank"]
 
-# Numbers that one block of rows may hold at once: activations and gradients of 32 MB stay near the cache.
-NUMBERS_PER_BLOCK = 2**23
+# Numbers that one block of rows may hold at once: activations and gradients of 8 MB stay near the cache.
+NUMBERS_PER_BLOCK = 2**21
 MAX_ROWS_PER_BLOCK = 1024
 # Subspace iteration: columns beyond the rank, and rounds. Halko, Martinsson and Tropp (2011), sections 4.4 and 4.5.
 EXTRA_COLUMNS, NUM_ROUNDS = 10, 3
@@ -334,18 +343,38 @@ def _kronecker(problem: Problem, theta: Theta, data: Batch) -> tuple[dict[str, t
 
 @partial(jax.jit, static_argnums=(0, 3))
 def _blocks(problem: Problem, theta: Theta, data: Batch, layout: Layout) -> Theta:
-    """Σ JᵀJ of each group of arrays."""
+    """Σ JᵀJ of each group of arrays; a group that is one layer has it from the factors of its Jacobian."""
+    alone = {group: layer for group, layer in single_layers(layout, problem.layers).items() if layer.meets_once}
+    written = tuple(name for group, arrays in layout.groups if group not in alone for name, _ in arrays)
 
     def add(total: Theta, x: Array, y: Array, seen: Array) -> Theta:
-        found = _row_jacobian(problem, theta, problem.names, x, y, seen)
-        joined = {
-            group: jnp.concatenate([found[name] for name, _ in arrays], axis=1) for group, arrays in layout.groups
-        }
-        return {group: matrix + joined[group].T @ joined[group] for group, matrix in total.items()}
+        factors = _layer_jacobians(problem._replace(layers=tuple(alone.values())), theta, x, y, seen)
+        found = _row_jacobian(problem, theta, written, x, y, seen)
+        added = {}
+        for group, arrays in layout.groups:
+            if group in alone:
+                added[group] = _factored_block(alone[group], factors[alone[group].kernel], layout, group)
+            else:
+                rows = jnp.concatenate([found[name] for name, _ in arrays], axis=1)
+                added[group] = rows.T @ rows
+        return {group: matrix + added[group] for group, matrix in total.items()}
 
     start = {group: jnp.zeros((size, size)) for group, size in layout.sizes().items()}
-    numbers = 2 * _num_outputs(problem, theta) * _size(problem, problem.names)
+    numbers = 2 * _num_outputs(problem, theta) * _size(problem, written)
+    numbers += sum((layer.num_in + 1) * layer.num_out**2 for layer in alone.values())
     return _over_blocks(add, start, data, _rows_per_block(numbers))
+
+
+def _factored_block(layer: Layer, jacobian: Jacobian, layout: Layout, group: str) -> Array:
+    """Σ_n (a aᵀ) ⊗ (Σ_k g gᵀ): K times cheaper than from the Jacobians of K outputs written out."""
+    inputs, gradients = jacobian.inputs[:, 0], jacobian.gradients[:, :, 0]
+    between = jnp.einsum("kno,knp->nop", gradients, gradients)
+    num_in, num_out = inputs.shape[1], between.shape[1]
+    left = (inputs[:, :, None, None] * between[:, None]).reshape(len(inputs), -1)
+    block = (left.T @ inputs).reshape(num_in, num_out, num_out, num_in)
+    matrix = jnp.transpose(block, (0, 1, 3, 2)).reshape(num_in * num_out, -1)
+    order = layout.order(group, layer)
+    return matrix[order][:, order]
 
 
 @partial(jax.jit, static_argnums=0)

@@ -58,10 +58,10 @@ class Layer:
             return kernel
         return jnp.concatenate([kernel, theta[self.bias].reshape(1, self.num_out)])
 
-    def arrays(self, matrix: Array) -> Theta:
+    def arrays(self, matrix: Any) -> Theta:
         """The inverse of `matrix`."""
         permuted = matrix[: self.num_in].reshape([self.shape[axis] for axis in self.axes])
-        kernel = jnp.transpose(permuted, np.argsort(self.axes).tolist())
+        kernel = permuted.transpose(np.argsort(self.axes).tolist())
         return {self.kernel: kernel} if self.bias is None else {self.kernel: kernel, self.bias: matrix[-1]}
 
 

@@ -11,7 +11,7 @@ arrays that follow it, and may leave out arrays that are known for certain.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
@@ -218,6 +218,12 @@ class Layout:
         """How many numbers each group holds."""
         return {group: sum(math.prod(shape) for _, shape in arrays) for group, arrays in self.groups}
 
+    def order(self, group: str, layer: Layer) -> np.ndarray:
+        """For each entry of a group that is one layer, its place in the matrix of that layer."""
+        num_rows = layer.num_in + (layer.bias is not None)
+        places = layer.arrays(np.arange(num_rows * layer.num_out).reshape(num_rows, layer.num_out))
+        return np.concatenate([np.ravel(places[name]) for name, _ in dict(self.groups)[group]])
+
     def scatter(self, blocks: Theta) -> Theta:
         """From blocks of each group back to the arrays of theta."""
         theta: Theta = {}
@@ -236,6 +242,13 @@ class Layout:
             size = math.prod(shapes[group])
             blocks[group] = jnp.pad(vector, (0, size - vector.size)).reshape(shapes[group])
         return blocks
+
+
+def single_layers(layout: Layout, layers: Sequence[Layer]) -> dict[str, Layer]:
+    """The groups of a layout that are one layer each."""
+    found = {frozenset(layer.names): layer for layer in layers}
+    sets = {group: frozenset(name for name, _ in arrays) for group, arrays in layout.groups}
+    return {group: found[names] for group, names in sets.items() if names in found}
 
 
 @jax.tree_util.register_dataclass
