@@ -423,3 +423,17 @@ def test_tuning_climbs_the_evidence():
         for one in (xi, tuned)
     )
     assert after > before + 1
+
+
+def test_compare_shows_the_evidence_which_prefers_the_simpler_network_for_linear_data():
+    nets = {"linear": credo.networks.MLP([], 1), "wide": credo.networks.MLP([20], 1)}
+    posteriors = {
+        name: credo.fit(credo.models.regression(net, noise=NOISE), (X, Y), credo.Laplace("full", training=LINEAR))
+        for name, net in nets.items()
+    }
+    found = credo.compare(posteriors | {"mode": credo.fit(MODELS["linear"][0], (X, Y), SHORT)}, (X, Y), num_resamples=0)
+    assert found.evidences["linear"] > found.evidences["wide"] + 5
+    assert set(found.evidences) == {"linear", "wide"}
+    assert "log evidence" in str(found)
+    assert f"**{found.evidences['linear']:,.1f}**" in str(found)
+    assert found.to_frame().loc["wide", "log_evidence"] == found.evidences["wide"]

@@ -36,12 +36,17 @@ class Cost:
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Methods side by side, best first. Print it for a table with the best of each column in bold."""
+    """Methods side by side, best first. Print it for a table with the best of each column in bold.
+
+    `evidences` has log p(D) of the training data, of those that have it (`credo.Laplace`): it compares architectures
+    that were fitted to the same data.
+    """
 
     scores: dict[str, Scores]
     costs: dict[str, Cost]
     by: str
     columns: tuple[str, ...] = field(repr=False)
+    evidences: dict[str, float] = field(default_factory=dict)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -61,13 +66,19 @@ class Comparison:
             | {column: scores[column].value for column in scores}
             | {f"{column}_error": scores[column].standard_error for column in scores}
             | vars(self.costs[name])
+            | ({"log_evidence": self.evidences[name]} if name in self.evidences else {})
             for name, scores in self.scores.items()
         ]
         return pandas.DataFrame(rows).set_index("method")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        return {name: scores.to_dict() | vars(self.costs[name]) for name, scores in self.scores.items()}
+        return {
+            name: scores.to_dict()
+            | vars(self.costs[name])
+            | ({"log_evidence": self.evidences[name]} if name in self.evidences else {})
+            for name, scores in self.scores.items()
+        }
 
     def cells(self) -> tuple[list[str], list[list[tuple[str, bool]]]]:
         """Headings, and for each method the text of its cells and whether it is the best of its column."""
@@ -77,11 +88,18 @@ class Comparison:
             "microseconds_per_row": ("per row", lambda value: f"{value:,.3g} µs"),
             "num_bytes": ("memory", _bytes),
         }
-        headings = ["method", *(first.label(name) for name in self.columns), *(label for label, _ in costs.values())]
+        evidence = ["log evidence"] if self.evidences else []
+        labels = [first.label(name) for name in self.columns]
+        headings = ["method", *labels, *evidence, *(label for label, _ in costs.values())]
         winners = {column: self.winner(column) for column in (*self.columns, *costs)}
+        if self.evidences:
+            winners["log_evidence"] = max(self.evidences, key=lambda name: self.evidences[name])
         rows = []
         for name, scores in self.scores.items():
             texts = [(column, str(scores[column])) for column in self.columns]
+            if self.evidences:
+                known = self.evidences.get(name)
+                texts.append(("log_evidence", "–" if known is None else f"{known:,.1f}"))
             texts += [(column, text(getattr(self.costs[name], column))) for column, (_, text) in costs.items()]
             rows.append([(name, False), *((text, winners[column] == name) for column, text in texts)])
         return headings, rows
@@ -149,7 +167,13 @@ def compare(
         costs={name: _cost(posteriors[name], test.x, num_draws) for name in ordered},
         by=by,
         columns=tuple(dict.fromkeys([by, *columns])),
+        evidences={name: found for name in ordered if (found := _log_evidence(posteriors[name])) is not None},
     )
+
+
+def _log_evidence(posterior: Any) -> float | None:
+    """log p(D) of a Laplace approximation: it compares models by their training data, given the same data."""
+    return (getattr(posterior, "evidence", None) or {}).get("log_evidence")
 
 
 def _cost(posterior: "Posterior | Recalibrated", x: np.ndarray, num_draws: int | None) -> Cost:

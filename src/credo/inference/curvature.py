@@ -61,6 +61,9 @@ class Curvature(Protocol):
     def root(self, precision: Theta) -> Root:
         """√Σ of Σ = (H + diag(precision))⁻¹."""
 
+    def times(self, factor: Array) -> "Curvature":
+        """factor · H: what a noise of another size makes of it."""
+
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
@@ -79,6 +82,9 @@ class BlockCurvature:
         }
         return Blocks(roots, self.layout)
 
+    def times(self, factor: Array) -> "BlockCurvature":
+        return BlockCurvature({group: factor * matrix for group, matrix in self.matrices.items()}, self.layout)
+
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
@@ -89,6 +95,9 @@ class DiagonalCurvature:
 
     def root(self, precision: Theta) -> Diagonal:
         return Diagonal({name: 1 / jnp.sqrt(value + precision[name]) for name, value in self.values.items()})
+
+    def times(self, factor: Array) -> "DiagonalCurvature":
+        return DiagonalCurvature({name: factor * value for name, value in self.values.items()})
 
 
 @jax.tree_util.register_dataclass
@@ -120,6 +129,10 @@ class KroneckerCurvature:
         )
         return Joined((root, self.rest.root(precision))) if self.rest.matrices else root
 
+    def times(self, factor: Array) -> "KroneckerCurvature":
+        gradients = {name: factor * matrix for name, matrix in self.gradients.items()}
+        return KroneckerCurvature(self.inputs, gradients, self.rest.times(factor), self.layers)
+
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
@@ -133,6 +146,9 @@ class LowRankCurvature:
         scale = {name: 1 / jnp.sqrt(precision[name]) for name in self.columns}
         factor = {name: scale[name][..., None] * leaf * jnp.sqrt(self.values) for name, leaf in self.columns.items()}
         return Shrunk.of(scale, factor)
+
+    def times(self, factor: Array) -> "LowRankCurvature":
+        return LowRankCurvature(self.columns, factor * self.values)
 
 
 class Problem(NamedTuple):

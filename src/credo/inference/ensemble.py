@@ -207,12 +207,12 @@ class DeepEnsemble(Method):
             for turn, member in enumerate(_members(part))
         }
         order = sorted(dealt)
-        weights = None if self.weights is None else np.array([self.weights[index] for index in order])
+        weights = None if self.weights is None else _shares([self.weights[index] for index in order], len(order))
         made = [part.provenance for part in parts]
         seconds, interrupted = sum(one.seconds for one in made), any(one.interrupted for one in made)
         provenance = Provenance(self.to_config(), seed, seconds, made[0].num_data, interrupted)
         members = tuple(dealt[index] for index in order)
-        return Mixture(members, provenance, None if weights is None else weights / weights.sum())  # type: ignore[arg-type]
+        return Mixture(members, provenance, weights)  # type: ignore[arg-type]
 
 
 def _shares(weights: Sequence[float], members: int) -> tuple[float, ...]:

@@ -13,6 +13,7 @@ likelihood estimation for model selection in deep learning" (2021).
 """
 
 import math
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -21,12 +22,12 @@ import jax.numpy as jnp
 import optax
 
 from credo.inference.curvature import Curvature, Problem, Structure, curvature_of, log_likelihood
-from credo.models.outputs import depends_on
+from credo.models.outputs import NormalOutputs, depends_on
 from credo.models.program import Model
 from credo.typing import Array, Batch, Theta
 
-# Adam on the logarithms of scales: in this many steps they can move by a factor of several thousand.
-NUM_STEPS, LEARNING_RATE = 100, 0.1
+# Adam on the logarithms of scales: in so many steps they can move by a factor of forty.
+NUM_STEPS, LEARNING_RATE = 50, 0.15
 # The least precision of a prior that is flat, or curved the wrong way, at the mode: a standard deviation of 100.
 LEAST_PRECISION = 1e-4
 
@@ -56,42 +57,55 @@ def log_evidence(problem: Problem, theta: Theta, data: Batch, curvature: Curvatu
 
 def tuned_xi(problem: Problem, theta: Theta, xi: Theta, data: Batch, structure: Structure, *, rank: int = 50) -> Theta:
     """The unconstrained xi that climbing the evidence leads to, at a theta that stays where it is."""
-    noise_varies = _likelihood_depends_on_xi(problem, theta, xi)
-    if noise_varies and problem.kind == "hessian":
+    if problem.kind == "hessian" and _likelihood_depends_on(problem, theta, xi):
         raise ValueError(
             "curvature='hessian' cannot be differentiated in the noise that the model leaves to be tuned; take "
             "curvature='ggn', or a noise with a prior (noise='learned')"
         )
-    fixed = curvature_of(problem, {**theta, **xi}, data, structure, rank=rank)
-    return _climb(problem, structure, rank, None if noise_varies else fixed, theta, xi, data)
+    start = curvature_of(problem, {**theta, **xi}, data, structure, rank=rank)
+    return _climb(problem, structure, rank, start, theta, xi, data)
 
 
 @partial(jax.jit, static_argnums=(0, 1, 2))
 def _climb(
-    problem: Problem,
-    structure: Structure,
-    rank: int,
-    fixed: Curvature | None,
-    theta: Theta,
-    xi: Theta,
-    data: Batch,
+    problem: Problem, structure: Structure, rank: int, start: Curvature, theta: Theta, xi: Theta, data: Batch
 ) -> Theta:
-    """Gradient ascent. A curvature that does not depend on xi is computed once."""
+    """Gradient ascent from xi, where the curvature is `start`."""
     optimizer = optax.adam(optax.cosine_decay_schedule(LEARNING_RATE, NUM_STEPS))
+    again = _likelihood_depends_on(problem, theta, xi)
+    noise = _common_noise(problem, theta, xi)
 
-    def loss(xi: Theta) -> Array:
-        both = {**theta, **xi}
-        curvature = fixed if fixed is not None else curvature_of(problem, both, data, structure, rank=rank)
-        return -log_evidence(problem, both, data, curvature) / data.x.shape[0]
+    def curvature(now: Theta) -> Curvature:
+        if not again:
+            return start
+        if noise is not None:
+            return start.times((noise(xi) / noise(now)) ** 2)
+        return curvature_of(problem, {**theta, **now}, data, structure, rank=rank)
+
+    def loss(now: Theta) -> Array:
+        return -log_evidence(problem, {**theta, **now}, data, curvature(now)) / data.x.shape[0]
 
     def step(carry: tuple[Theta, Any], _: None) -> tuple[tuple[Theta, Any], None]:
-        xi, state = carry
-        updates, state = optimizer.update(jax.grad(loss)(xi), state)
-        return (optax.apply_updates(xi, updates), state), None
+        now, state = carry
+        updates, state = optimizer.update(jax.grad(loss)(now), state)
+        return (optax.apply_updates(now, updates), state), None
 
     return jax.lax.scan(step, (xi, optimizer.init(xi)), None, NUM_STEPS)[0][0]
 
 
-def _likelihood_depends_on_xi(problem: Problem, theta: Theta, xi: Theta) -> bool:
+def _likelihood_depends_on(problem: Problem, theta: Theta, xi: Theta) -> bool:
     example = problem.model.example()
     return depends_on(lambda xi: problem.model.log_likelihood({**theta, **xi}, example), xi)
+
+
+def _common_noise(problem: Problem, theta: Theta, xi: Theta) -> Callable[[Theta], Array] | None:
+    """The noise as a function of xi, where all rows and targets have one that theta does not enter: H ∝ 1/noise²."""
+    kind = problem.outputs
+    if not isinstance(kind, NormalOutputs) or kind.num_targets > 1:
+        return None
+    x = problem.model.example().x
+
+    def noise(both: Theta) -> Array:
+        return kind.split(kind.read(problem.model.predictive(both, x)))[1][0, 0]
+
+    return None if depends_on(lambda theta: noise({**theta, **xi}), theta) else lambda xi: noise({**theta, **xi})
