@@ -1,4 +1,4 @@
-"""One whole run of one side in a process of its own; prints seconds and the least function-space ESS as JSON."""
+"""One whole run of one side in a process of its own; prints seconds, and the worst function-space ESS and R-hat."""
 
 import json
 import sys
@@ -19,7 +19,8 @@ def main() -> None:
     problem = Problem(tuple(settings["sizes"]), settings["num_data"])
     run = _numpyro if settings["side"] in ("parallel", "vectorized") else _credo
     elapsed, functions = run(problem, settings)
-    print(json.dumps({"seconds": elapsed, "ess": convergence(functions).ess_bulk}))
+    found = convergence(functions)
+    print(json.dumps({"seconds": elapsed, "ess": found.ess_bulk, "rhat": found.rhat}))
 
 
 def _credo(problem, settings):  # type: ignore[no-untyped-def]

@@ -10,7 +10,8 @@ import pytest
 
 import credo
 from credo import random
-from credo.inference.mclmc import MCLMC, isokinetic, kick
+from credo.inference import engine
+from credo.inference.mclmc import MCLMC, PERSISTENCE, isokinetic, kick
 from credo.inference.trajectory import Point
 from tests.statistical.moments import NUM_STANDARD_ERRORS, SD_TOLERANCE, moment_errors
 from tests.statistical.targets import Target, _latent, correlated_normal, linear_regression
@@ -169,6 +170,38 @@ def test_nothing_changes_after_warmup() -> None:
     for name in ("step_size", "length"):
         assert np.ptp(posterior.infos[name], axis=1).max() == 0
     assert np.ptp(posterior.trace["step_size"], axis=1).min() > 0
+
+
+def test_scales_are_between_the_marginal_and_the_conditional_sds() -> None:
+    """scale⁴ = Var(x)/Var(∂ log p): Σᵢᵢ/(Σ⁻¹)ᵢᵢ for a normal; without preconditioning all stay at one."""
+    covariance = np.array([[4.0, 1.9, 0.0], [1.9, 1.0, 0.0], [0.0, 0.0, 0.01]])
+    target = _latent(dist.MultivariateNormal(jnp.zeros(3), covariance), np.zeros(3), np.sqrt(np.diag(covariance)))
+    expected = (np.diag(covariance) / np.diag(np.linalg.inv(covariance))) ** (1 / 4)
+    assert expected[0] < 0.6 * target.sd[0]
+    bound, data = target.model.bind(target.data), target.data.batch()
+    method = MCLMC(num_samples=1, num_warmup=10_000, num_chains=2, thin=1)
+    found = engine.run(method, bound, data).states.tuning
+    # The window holds 3,500 steps, of which a few hundred are independent: a fourth root is then known to some percent.
+    np.testing.assert_allclose(found.scale, np.tile(expected, (2, 1)), rtol=0.15)
+    length = PERSISTENCE * np.sqrt(np.sum(np.diag(covariance) / expected**2))
+    np.testing.assert_allclose(found.length, length, rtol=0.2)
+    plain = engine.run(replace(method, preconditioned=False, num_warmup=500), bound, data).states.tuning
+    assert np.all(plain.scale == 1)
+
+
+def test_a_parameter_that_nothing_depends_on_keeps_its_scale() -> None:
+    method = MCLMC()
+    tuning = method.first_tuning(2)
+    seen = jnp.array([[1.0, 0.0, 2.0, 0.0], [3.0, 0.0, -2.0, 0.0]])
+    for values in seen:
+        mean, m2, num = tuning.moments
+        moved = mean + (values - mean) / (num + 1)
+        tuning = tuning._replace(moments=type(tuning.moments)(moved, m2 + (values - mean) * (values - moved), num + 1))
+    new = method.with_scale(True, tuning)
+    np.testing.assert_allclose(new.scale, [(2.0 / 8.0) ** (1 / 4), 1.0], rtol=1e-6)
+    assert all(not np.any(leaf) for leaf in jax.tree.leaves(new.moments))
+    # The step is no longer for any parameter than it was.
+    assert np.all(new.step_size * new.scale <= tuning.step_size * tuning.scale * (1 + 1e-6))
 
 
 def test_each_chain_of_an_ensemble_starts_from_its_own_optimum() -> None:

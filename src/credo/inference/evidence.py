@@ -49,10 +49,40 @@ def log_evidence(problem: Problem, theta: Theta, data: Batch, curvature: Curvatu
     Arguments:
         curvature: of the log likelihood at theta, over the uncertain arrays.
     """
-    root = curvature.root(prior_precision(problem.model, theta, problem.names))
+    precision = prior_precision(problem.model, theta, problem.names)
+    return _log_evidence(problem, theta, data, curvature.root(precision).log_det())
+
+
+def _log_evidence(problem: Problem, theta: Theta, data: Batch, half_log_det: Array) -> Array:
     num = sum(math.prod(problem.model.template[name].shape) for name in problem.names)
     log_joint = problem.model.log_prior(theta) + log_likelihood(problem, theta, data)
-    return log_joint + 0.5 * num * math.log(2 * math.pi) + root.log_det()
+    return log_joint + 0.5 * num * math.log(2 * math.pi) + half_log_det
+
+
+@jax.custom_vjp
+def _half_log_det(curvature: Curvature, factor: Array, precision: Theta) -> Array:
+    """−½ log det(factor · H + P) of an H that is constant; its gradients in P and in the factor need Σ alone:
+
+    −½ dP · diag(Σ)    and    −½ tr(Σ H) = −½ (n − tr(Σ P)) / factor,
+
+    a third of the work of differentiating the decomposition.
+    """
+    return curvature.times(factor).root(precision).log_det()
+
+
+def _half_log_det_forward(curvature: Curvature, factor: Array, precision: Theta) -> tuple[Array, Any]:
+    root = curvature.times(factor).root(precision)
+    return root.log_det(), (curvature, factor, precision, root.variance())
+
+
+def _half_log_det_backward(known: Any, cotangent: Array) -> tuple[Any, Array, Theta]:
+    curvature, factor, precision, variance = known
+    explained = sum(jnp.sum(1 - variance[name] * leaf) for name, leaf in precision.items())
+    in_precision = {name: -0.5 * cotangent * variance[name] for name in precision}
+    return jax.tree.map(jnp.zeros_like, curvature), -0.5 * cotangent * explained / factor, in_precision
+
+
+_half_log_det.defvjp(_half_log_det_forward, _half_log_det_backward)
 
 
 def tuned_xi(problem: Problem, theta: Theta, xi: Theta, data: Batch, structure: Structure, *, rank: int = 50) -> Theta:
@@ -75,15 +105,16 @@ def _climb(
     again = _likelihood_depends_on(problem, theta, xi)
     noise = _common_noise(problem, theta, xi)
 
-    def curvature(now: Theta) -> Curvature:
-        if not again:
-            return start
-        if noise is not None:
-            return start.times((noise(xi) / noise(now)) ** 2)
-        return curvature_of(problem, {**theta, **now}, data, structure, rank=rank)
+    def evidence(now: Theta) -> Array:
+        both = {**theta, **now}
+        if again and noise is None:
+            return log_evidence(problem, both, data, curvature_of(problem, both, data, structure, rank=rank))
+        factor = (noise(xi) / noise(now)) ** 2 if again and noise is not None else jnp.ones(())
+        half_log_det = _half_log_det(start, factor, prior_precision(problem.model, both, problem.names))
+        return _log_evidence(problem, both, data, half_log_det)
 
     def loss(now: Theta) -> Array:
-        return -log_evidence(problem, {**theta, **now}, data, curvature(now)) / data.x.shape[0]
+        return -evidence(now) / data.x.shape[0]
 
     def step(carry: tuple[Theta, Any], _: None) -> tuple[tuple[Theta, Any], None]:
         now, state = carry
