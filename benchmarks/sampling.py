@@ -3,7 +3,7 @@
     python -m benchmarks sampling
 
 Steps run inside the engine's compiled chunks, or in whole runs that were compiled before; the sides take turns and the
-best of several rounds counts. Comparisons of samplers are whole runs, each in a new process, with compilation. The
+best of several rounds counts. Comparisons of samplers are single whole runs in new processes, with compilation. The
 peers need an environment of their own, which `make bench` makes; CREDO_PEERS names the interpreter of another.
 """
 
@@ -11,7 +11,6 @@ import json
 import sys
 import tempfile
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +86,7 @@ def samplers() -> None:
     """Ensemble-initialised MCLMC beside NUTS: least function-space ESS per second of a whole run."""
     columns = ("method", "seconds", "worst R-hat", "least ESS", "ESS per second", "ratio", "asked")
     table = new_table(f"{MEDIUM.name}: whole runs, 4 chains", *columns)
-    runs = {name: _best_run(settings, rounds=1) for name, settings in (("NUTS", NUTS), ("MCLMC from MAP", MCLMC))}
+    runs = {name: _run(settings) for name, settings in (("NUTS", NUTS), ("MCLMC from MAP", MCLMC))}
     speeds = {name: run["ess"] / run["seconds"] for name, run in runs.items()}
     for name, run in runs.items():
         ratio = f"{speeds[name] / speeds['NUTS']:.1f}"
@@ -118,7 +117,7 @@ def against_bde() -> None:
     """Ensemble-initialised sampling by sklearn-contrib-bde: the same model, members, draws and steps."""
     title = f"8-50-50-2, ReLU, N={MEDIUM.num_data:,}: whole runs, {AS_BDE['members']} members × {AS_BDE['draws']} draws"
     table = new_table(title, "what", "seconds", "worst R-hat", "least ESS", "ratio of seconds", "asked")
-    runs = {"sklearn-contrib-bde": _bde(), "credo": _best_run(AS_BDE)}
+    runs = {"sklearn-contrib-bde": _bde(), "credo": _run(AS_BDE)}
     for name, run in runs.items():
         ratio = runs["sklearn-contrib-bde"]["seconds"] / run["seconds"]
         asked = "> 1" if name == "credo" else ""
@@ -158,24 +157,22 @@ def _small_training(method: Method) -> Callable[[], Any]:
     return _training(method, MEDIUM.model().bind(MEDIUM.arrays()), MEDIUM.arrays())
 
 
-def _best_run(settings: dict[str, Any], rounds: int = 2) -> dict[str, float]:
-    """The fastest of several whole runs, each in a new process."""
+def _run(settings: dict[str, Any]) -> dict[str, float]:
+    """A whole run in a new process. One will do: it takes minutes, over which the noise of the machine averages out."""
     arguments = json.dumps({"sizes": MEDIUM.sizes, "num_data": MEDIUM.num_data} | settings)
-    command = [sys.executable, "-W", "ignore", "-m", "benchmarks.whole_run", arguments]
-    return min((in_new_process(command) for _ in range(rounds)), key=lambda run: run["seconds"])
+    return in_new_process([sys.executable, "-W", "ignore", "-m", "benchmarks.whole_run", arguments])
 
 
-def _bde(rounds: int = 2) -> dict[str, float]:
+def _bde() -> dict[str, float]:
     """The same of sklearn-contrib-bde."""
     x, y = MEDIUM.arrays()
     settings = json.dumps(AS_BDE | {"hidden": MEDIUM.sizes[1:-1]})
     with tempfile.TemporaryDirectory() as folder:
         data, functions = Path(folder) / "data.npz", Path(folder) / "functions.npy"
         np.savez(data, x=x, y=y, probes=MEDIUM.probes())
-        run = partial(peers.measure, "sampling_bde.py", str(data), str(functions), settings)
-        fastest = min(run()["seconds"] for _ in range(rounds))
+        run = peers.measure("sampling_bde.py", str(data), str(functions), settings)
         found = convergence(np.load(functions))
-        return {"seconds": fastest, "ess": found.ess_bulk, "rhat": found.rhat}
+        return {"seconds": run["seconds"], "ess": found.ess_bulk, "rhat": found.rhat}
 
 
 def _print_ratios(table: Table, times: dict[str, float], asked: dict[str, str]) -> None:

@@ -14,10 +14,11 @@ from functools import partial
 from typing import Any
 
 import torch
-from laplace import Laplace
 from laplace.curvature import AsdlGGN, BackPackGGN, CurvlinopsGGN
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
+
+from laplace import Laplace
 
 warnings.filterwarnings("ignore")
 

@@ -144,7 +144,8 @@ def two_modes(x: np.ndarray, y: np.ndarray | None = None) -> None:
         numpyro.sample("y", dist.Normal(0.0, 1.0), obs=y)
 
 
-@pytest.mark.parametrize("program", [banana, pytest.param(two_modes, marks=pytest.mark.full)])
+@pytest.mark.full
+@pytest.mark.parametrize("program", [banana, two_modes])
 def test_shapes_that_no_gaussian_has(program: object) -> None:
     data = credo.Data(np.zeros((2, 1)), np.zeros(2))
     # With fewer draws per step the noise decides in which of several shapes the flow ends.

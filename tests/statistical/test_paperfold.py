@@ -47,6 +47,7 @@ def tempering(num_samples: int) -> ParallelTempering:
     return ParallelTempering(num_samples=num_samples, num_chains=8, hottest=0.01, target_acceptance=0.65)
 
 
+@pytest.mark.full
 def test_tempering_reproduces_the_reference() -> None:
     posterior = credo.fit(MODEL, DATA, tempering(8000), seed=0)
     assert posterior.infos["round_trips"][:, -1].min() >= 10
@@ -82,6 +83,7 @@ def test_both_folds_are_found(method: Method) -> None:
     assert in_b >= 0.05
 
 
+@pytest.mark.full
 def test_mean_field_vi_finds_one_fold_and_an_ensemble_of_it_both() -> None:
     member = credo.BayesByBackprop(num_steps=10_000, learning_rate=0.05, start="prior")
     ensemble = credo.fit(paperfold(), DATA, credo.DeepEnsemble(member, members=10), seed=0)
