@@ -22,10 +22,11 @@ from benchmarks import peers
 from benchmarks.tables import console, new_table
 from benchmarks.timing import best_of
 from credo import random
-from credo.inference import curvature
-from credo.inference.curvature import Problem, curvature_of
+from credo.inference import row_sums
+from credo.inference.curvature import curvature_of
 from credo.inference.evidence import prior_precision
 from credo.inference.laplace import Laplace
+from credo.inference.row_sums import Problem
 from credo.linearised import Linearisation, output_moments
 
 NUM_ROWS, NUM_NEW, NUM_DEFAULT_ROWS = 10_000, 256, 1_024
@@ -126,8 +127,8 @@ def memory() -> None:
     table = new_table(f"64-256-256-10, {bound.num_parameters:,} weights: memory", "what", "bytes", "× the parameters")
     problem = Problem.of(bound, theta, tuple(theta), "ggn")
     programs = {
-        "fit, diagonal": curvature._diagonal.lower(problem, theta, batch),
-        "fit, kronecker": curvature._kronecker.lower(problem, theta, batch),
+        "fit, diagonal": row_sums.diagonal.lower(problem, theta, batch),
+        "fit, kronecker": row_sums.kronecker.lower(problem, theta, batch),
     }
     for structure in ("diagonal", "kronecker"):
         root = curvature_of(problem, theta, batch, structure).root(prior_precision(bound, theta, problem.names))

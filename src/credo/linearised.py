@@ -21,7 +21,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from credo.inference.layers import Jacobian, Layer, jacobians, layers_of, row_jacobian
-from credo.inference.structure import Blocks, Diagonal, Joined, Kronecker, Layout, Root, names_of, single_layers
+from credo.inference.layout import Layout, single_layers
+from credo.inference.structure import Blocks, Diagonal, Joined, Kronecker, Root, names_of
 from credo.models.outputs import Outputs, outputs_of
 from credo.models.program import Model
 from credo.typing import Array, Theta

@@ -234,6 +234,7 @@ def weights_of(draws, model, places):
     return draws
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("net", TINY)
 def test_other_priors_are_averaged_over_the_masks(net):
     model = bound(TINY[net](1), prior=priors.scale_mixture(0.5, 1.0, 0.1))

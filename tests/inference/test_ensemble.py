@@ -197,6 +197,7 @@ def test_members_of_large_networks_and_of_other_methods_run_apart() -> None:
         assert engine.Driver(method, model, method.plan(), 10).group_size(held_out) == 1
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("two_workers")
 def test_members_in_lockstep_stop_each_for_itself() -> None:
     inner = credo.BayesByBackprop(num_steps=5000, learning_rate=0.05, patience=1)
@@ -669,6 +670,7 @@ def test_classes_of_the_whole_mixture() -> None:
     assert scores["accuracy"].value == np.mean(prediction.label == data.y)
 
 
+@pytest.mark.full
 def test_architectures_of_gaussians(of_gaussians: Mixture) -> None:
     """A hundred draws over three members: each is of the model of its member, and the others' leaves are zero."""
     prediction = of_gaussians.predict(WAVE.x)
@@ -800,6 +802,7 @@ def test_a_member_that_goes_non_finite_stops_the_run(target: Target) -> None:
         credo.fit(target.model, target.data, method)
 
 
+@pytest.mark.full
 def test_gaussians_and_draws_of_stochastic_gradients_are_members(target: Target, tmp_path) -> None:
     langevin = credo.SGLD(num_samples=6, num_warmup=5, num_chains=1)
     assert type(credo.fit(target.model, target.data, credo.DeepEnsemble(langevin, members=3))) is credo.Draws

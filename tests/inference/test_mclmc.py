@@ -204,6 +204,7 @@ def test_a_parameter_that_nothing_depends_on_keeps_its_scale() -> None:
     assert np.all(new.step_size * new.scale <= tuning.step_size * tuning.scale * (1 + 1e-6))
 
 
+@pytest.mark.full
 def test_each_chain_of_an_ensemble_starts_from_its_own_optimum() -> None:
     data = credo.datasets.gap(num=40)
     model = credo.models.regression(credo.networks.MLP([10], out=1), noise=0.1)

@@ -182,6 +182,7 @@ def _as_draws(posterior: credo.Gaussian) -> credo.Draws:
 # -- estimators --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 def test_noise_of_the_estimators_ranks_as_it_should() -> None:
     """Local < flipout < shared weights, for a network and a batch of 32; all with the same expected gradient."""
     rng = np.random.default_rng(0)

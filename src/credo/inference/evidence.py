@@ -21,7 +21,8 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from credo.inference.curvature import Curvature, Problem, Structure, curvature_of, log_likelihood
+from credo.inference.curvature import Curvature, Structure, curvature_of
+from credo.inference.row_sums import Problem, log_likelihood
 from credo.models.outputs import NormalOutputs, depends_on
 from credo.models.program import Model
 from credo.typing import Array, Batch, Theta

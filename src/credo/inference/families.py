@@ -12,8 +12,9 @@ import numpy as np
 
 from credo._text import nearest
 from credo.inference.flow import Warp
+from credo.inference.layout import Layout, Template
 from credo.inference.method import require_at_least
-from credo.inference.structure import Blocks, Diagonal, Layout, LowRank, Root, Template
+from credo.inference.structure import Blocks, Diagonal, LowRank, Root
 from credo.typing import Array, Theta
 
 # The root has n² numbers and a step sees a draw or a few: beyond this a flow is slow, and its gradient mostly noise.

@@ -25,20 +25,13 @@ from jax.flatten_util import ravel_pytree
 
 from credo._text import nearest
 from credo.inference import engine
-from credo.inference.curvature import (
-    BlockCurvature,
-    Curvature,
-    Kind,
-    Problem,
-    Structure,
-    check_kronecker,
-    curvature_of,
-    gradient,
-)
+from credo.inference.curvature import BlockCurvature, Curvature, Structure, check_kronecker, curvature_of
 from credo.inference.evidence import log_evidence, prior_precision, tuned_xi
+from credo.inference.layout import Layout
 from credo.inference.method import Method, Needs, Plan, require_at_least
 from credo.inference.point import MAP, MLE
-from credo.inference.structure import Layout, Root
+from credo.inference.row_sums import Kind, Problem, gradient
+from credo.inference.structure import Root
 from credo.inference.trained import trained_theta
 from credo.linear_predictive import Prediction
 from credo.models.program import Model

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from credo.inference.layers import Layer
-from credo.inference.structure import Blocks, Diagonal, Joined, Kronecker, Layout, LowRank, Root, Shrunk
+from credo.inference.layout import Layout
+from credo.inference.structure import Blocks, Diagonal, Joined, Kronecker, LowRank, Root, Shrunk
 from credo.typing import Theta
 
 ROOTS: dict[str, Any] = {kind.__name__: kind for kind in (Diagonal, LowRank, Blocks, Kronecker, Shrunk, Joined)}
