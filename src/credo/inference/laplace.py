@@ -156,6 +156,7 @@ class Laplace(Method):
         from credo.mixture import Mixture
         from credo.posterior import Gaussian
 
+        began = time.perf_counter()
         members: list[Any] = []
         for chain in range(posterior.num_chains):
             theta = {name: leaf[chain, -1] for name, leaf in posterior.theta.items()}
@@ -166,10 +167,13 @@ class Laplace(Method):
                     model, theta, root, posterior.provenance, trace=trace, evidence=found, prediction=self.prediction
                 )
             )
+        # What the curvature takes is part of the fit.
+        seconds = posterior.provenance.seconds + time.perf_counter() - began
+        provenance = replace(posterior.provenance, seconds=seconds)
         if len(members) == 1:
-            return members[0]
+            return replace(members[0], provenance=provenance)
         weights = None if posterior.weights is None else posterior.weights.sum(axis=1)
-        return Mixture(tuple(members), posterior.provenance, weights)  # type: ignore[arg-type]
+        return Mixture(tuple(members), provenance, weights)  # type: ignore[arg-type]
 
     # -- the approximation ------------------------------------------------------------------------------------
 
