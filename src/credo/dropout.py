@@ -23,8 +23,6 @@ from credo.typing import Array, Key, Theta
 SMALL_SPREAD = 0.01
 # Learned rates outside are at an edge: with the first a mask is off by 3%, with the second it drops nearly all.
 LOW_RATE, HIGH_RATE = 1e-3, 0.9
-# The last two tenths of the trace are compared.
-TENTHS = 10
 # Names of masks among the draws of a prediction begin so.
 _MASK_OF = "mask of "
 
@@ -159,16 +157,18 @@ class Dropout(_Fitted):
     @cached_property
     def diagnostics(self) -> DropoutDiagnostics:  # type: ignore[override]
         """Whether training has settled, whether the masks matter, and where the rates went."""
+        from credo.evaluation.variational import still_climbing, tenth
+
         trace = {name: values[0] for name, values in (self.trace or {}).items()}
         rates = {name: float(rate) for name, rate in self.rates.items()}
         spread = self._spread()
         return DropoutDiagnostics(
             num_steps=len(trace.get("elbo", ())),
-            elbo=float(np.mean(_tenth(trace["elbo"], -1))) if trace else None,
-            log_likelihood=float(np.mean(_tenth(trace["log_likelihood"], -1))) if trace else None,
+            elbo=float(np.mean(tenth(trace["elbo"], -1))) if trace else None,
+            log_likelihood=float(np.mean(tenth(trace["log_likelihood"], -1))) if trace else None,
             rates=rates,
             spread=spread,
-            advice=tuple(_advice(trace.get("elbo"), rates, spread)),
+            advice=tuple(_advice(bool(trace) and still_climbing(trace["elbo"]), rates, spread)),
         )
 
     def _spread(self) -> float | None:
@@ -186,13 +186,10 @@ class Dropout(_Fitted):
         return float(np.sqrt(np.max(np.divide(epistemic, total, out=np.zeros_like(total), where=total > 0))))
 
 
-def _advice(elbo: np.ndarray | None, rates: dict[str, float], spread: float | None) -> list[str]:
+def _advice(is_climbing: bool, rates: dict[str, float], spread: float | None) -> list[str]:
     found = []
-    if elbo is not None:
-        before, after = _tenth(elbo, -2), _tenth(elbo, -1)
-        error = np.sqrt((np.var(before) + np.var(after)) / max(len(after), 1))
-        if len(after) > 1 and np.mean(after) - np.mean(before) > 4 * error:
-            found.append("the ELBO is still climbing, so train longer or with a larger learning rate")
+    if is_climbing:
+        found.append("the ELBO is still climbing, so train longer or with a larger learning rate")
     if spread is not None and spread < SMALL_SPREAD:
         found.append("the spread has collapsed: masks hardly change what the network says; take a larger rate")
     low = [name for name, rate in rates.items() if rate < LOW_RATE]
@@ -202,12 +199,6 @@ def _advice(elbo: np.ndarray | None, rates: dict[str, float], spread: float | No
     if high:
         found.append(f"the rate of {', '.join(high)} went to one: what enters there is of no use to the network")
     return found
-
-
-def _tenth(values: np.ndarray, place: int) -> np.ndarray:
-    """The last tenth of a trace (−1), or the one before it (−2)."""
-    size = max(len(values) // TENTHS, 1)
-    return values[len(values) + place * size :][:size]
 
 
 @dataclass(frozen=True)

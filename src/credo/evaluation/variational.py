@@ -79,7 +79,7 @@ class VariationalDiagnostics:
 def diagnose_variational(posterior: "Gaussian | Flow") -> VariationalDiagnostics:
     """All diagnostics of a q that was fitted by climbing the ELBO, or to the iterates of a climb of the log joint."""
     trace = {name: values[0] for name, values in (posterior.trace or {}).items()}
-    last = {name: float(np.mean(_tenth(values, -1))) for name, values in trace.items()}
+    last = {name: float(np.mean(tenth(values, -1))) for name, values in trace.items()}
     scale, shift = relative_to_prior(posterior)
     evidence = posterior.evidence
     objective = "ELBO" if "elbo" in trace else "log joint"
@@ -101,9 +101,7 @@ def diagnose_variational(posterior: "Gaussian | Flow") -> VariationalDiagnostics
 
 def _advice(objective: str, climbed: np.ndarray, scale: float, shift: float, k_hat: float | None) -> list[str]:
     found = []
-    before, after = _tenth(climbed, -2), _tenth(climbed, -1)
-    error = np.sqrt((np.var(before) + np.var(after)) / max(len(after), 1))
-    if len(after) > 1 and np.mean(after) - np.mean(before) > 4 * error:
+    if still_climbing(climbed):
         found.append(f"the {objective} is still climbing, so train longer or with a larger learning rate")
     if scale < POINT:
         found.append("q has collapsed to a point and shows no epistemic uncertainty")
@@ -118,7 +116,14 @@ def _advice(objective: str, climbed: np.ndarray, scale: float, shift: float, k_h
     return found
 
 
-def _tenth(values: np.ndarray, place: int) -> np.ndarray:
+def still_climbing(trace: np.ndarray) -> bool:
+    """Whether the last tenth of a trace lies above the one before by more than its noise explains."""
+    before, after = tenth(trace, -2), tenth(trace, -1)
+    error = np.sqrt((np.var(before) + np.var(after)) / max(len(after), 1))
+    return len(after) > 1 and bool(np.mean(after) - np.mean(before) > 4 * error)
+
+
+def tenth(values: np.ndarray, place: int) -> np.ndarray:
     """The last tenth of a trace (−1), or the one before it (−2)."""
     size = max(len(values) // TENTHS, 1)
     return values[len(values) + place * size :][:size]

@@ -21,7 +21,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jax.flatten_util import ravel_pytree
 
 from credo._text import nearest
 from credo.inference import engine
@@ -30,7 +29,7 @@ from credo.inference.evidence import log_evidence, prior_precision, tuned_xi
 from credo.inference.layout import Layout
 from credo.inference.method import Method, Needs, Plan, require_at_least
 from credo.inference.point import MAP, MLE
-from credo.inference.row_sums import Kind, Problem, gradient
+from credo.inference.row_sums import Kind, Problem, flattened, gradient
 from credo.inference.structure import Root
 from credo.inference.trained import trained_theta
 from credo.linear_predictive import Prediction
@@ -314,11 +313,10 @@ def _newton_gain(root: Root, slope: Theta) -> float:
 
 def _prior_couplings(problem: Problem, theta: Theta) -> Array:
     """−∇² log p(theta) of the uncertain arrays, without what `prior_precision` has of it."""
-    some = {name: jnp.asarray(theta[name]) for name in problem.names}
-    flat, unravel = ravel_pytree(tuple(some.values()))
+    flat, unravel = flattened(problem, theta)
 
     def log_prior(vector: Array) -> Array:
-        return problem.model.log_prior({**theta, **dict(zip(some, unravel(vector), strict=True))})
+        return problem.model.log_prior({**theta, **unravel(vector)})
 
     precision = prior_precision(problem.model, theta, problem.names)
     diagonal = jnp.concatenate([precision[name].ravel() for name in problem.names])

@@ -95,7 +95,6 @@ def layers_of(function: Callable[[Theta], Array], theta: Theta) -> tuple[Layer, 
     closed = _traced(function, theta)
     jax.eval_shape(lambda theta: found.run(closed, theta), theta)
     unclear = {name for name, uses in found.uses.items() if uses > 1}
-    unclear |= {layer.bias for layer in found.layers if layer.bias in unclear}
     return tuple(_without_unclear(layer, unclear) for layer in found.layers if layer.kernel not in unclear)
 
 
@@ -224,7 +223,7 @@ class _Walk:
             if layer is not None:
                 return [layer]
         for leaf in leaves:
-            if not (name == "add" and self.is_bias(eqn, inputs, leaf)):
+            if not (name == "add" and self.is_bias(inputs, leaf)):
                 # Used by something that is no layer, or by more than one.
                 self.uses[leaf.name] = self.uses.get(leaf.name, 0) + 2
         return as_it_is(eqn, [_plain(value) for value in inputs])
@@ -255,7 +254,7 @@ class _Walk:
         axis = (0 if order.kernel_first else output.ndim - 1) if len(free) == 1 else -1
         return _Product(output, leaf.name, axis)
 
-    def is_bias(self, eqn: JaxprEqn, inputs: list[Any], leaf: _Leaf) -> bool:
+    def is_bias(self, inputs: list[Any], leaf: _Leaf) -> bool:
         """Whether a vector is added to what has just left a product, along its features: then it is its bias."""
         product = next((value for value in inputs if isinstance(value, _Product)), None)
         if product is None or product.axis < 0:
