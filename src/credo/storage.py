@@ -1,13 +1,12 @@
 """Saving and loading posteriors without running code: arrays as safetensors, the rest as JSON.
 
-A folder holds `manifest.json` and `arrays.safetensors`. It is written beside its destination and renamed into
-place, so that a reader sees the old posterior or the new one, never half of one. The manifest records its own
-checksum and that of the arrays: a file that was cut short or altered is refused.
+A folder holds `manifest.json` and the file of arrays that it names. The arrays are written first and the manifest is
+renamed into place, so that a reader sees the old posterior or the new one, never half of one. The manifest records its
+own checksum and that of the arrays: a file that was cut short or altered is refused.
 """
 
-import hashlib
 import json
-import tempfile
+import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from functools import partial
@@ -15,10 +14,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
 
 from credo import models, networks
+from credo._files import read_arrays, read_json, require_unaltered, write_arrays, write_json
 from credo._version import __version__
 from credo.data import Scaling
 from credo.dropout import Dropout
@@ -31,34 +29,33 @@ Saved = Draws | Gaussian | Flow | Dropout | Mixture
 
 FORMAT = "credo-posterior"
 FORMAT_VERSION = 1
-MANIFEST, ARRAYS = "manifest.json", "arrays.safetensors"
+MANIFEST, ARRAYS = "manifest.json", "arrays-*.safetensors"
 
 
 def save(posterior: Saved, folder: str | Path) -> None:
     """Write a posterior into `folder`, in place of a posterior that was there; anything else is left alone."""
     target = Path(folder)
-    if target.exists() and not _is_ours(target) and (not target.is_dir() or any(target.iterdir())):
+    if target.exists() and not is_saved(target) and (not target.is_dir() or any(target.iterdir())):
         raise ValueError(f"{target} exists and is not a saved posterior; choose a new or empty folder")
-    config, arrays = _pack(posterior)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent) as scratch:
-        fresh, old = Path(scratch) / "new", Path(scratch) / "old"
-        fresh.mkdir()
-        save_file(_arrays(posterior, arrays), fresh / ARRAYS)
-        manifest = _manifest(posterior, config, checksum=_checksum(fresh / ARRAYS))
-        (fresh / MANIFEST).write_text(json.dumps(manifest, indent=2, sort_keys=True) + "\n", encoding="utf-8")
-        if not target.exists():
-            fresh.rename(target)
-            return
-        target.rename(old)
-        try:
-            fresh.rename(target)
-        except OSError:
-            old.rename(target)
-            raise
-        for other in old.iterdir():
-            if other.name not in (MANIFEST, ARRAYS):
-                other.rename(target / other.name)
+    target.mkdir(parents=True, exist_ok=True)
+    write(posterior, target)
+
+
+def write(posterior: Saved, folder: Path) -> None:
+    """Write a posterior into a folder, whatever else is in it."""
+    config, own = _pack(posterior)
+    arrays = _arrays(posterior, own)
+    # A name of its own: the old manifest finds the old arrays until the new one is there.
+    name = ARRAYS.replace("*", uuid.uuid4().hex[:8])
+    try:
+        checksum = write_arrays(folder / name, arrays)
+        write_json(folder / MANIFEST, _manifest(posterior, config | {"arrays": name, "arrays_sha256": checksum}))
+    except Exception:
+        (folder / name).unlink(missing_ok=True)
+        raise
+    for old in folder.glob(ARRAYS):
+        if old.name != name:
+            old.unlink()
 
 
 def load(folder: str | Path, *, network: Any = None, model: Model | Sequence[Model | None] | None = None) -> Saved:
@@ -76,22 +73,21 @@ def load(folder: str | Path, *, network: Any = None, model: Model | Sequence[Mod
         key: tuple(value) if isinstance(value, list) else value for key, value in manifest["rows"].items()
     }
     bound = tuple(replace(one, rows=Rows(**rows)) for one in _rebuild_all(source, manifest["model"], network, model))
-    stored = Stored(source, manifest, _read_arrays(source, manifest), bound)
+    arrays = read_arrays(source / manifest["arrays"], manifest["arrays_sha256"])
+    stored = Stored(source, manifest, arrays, bound)
     scaling = Scaling.from_dict(stored.group("scaling"))
     return _unpack(stored, scaling=scaling, probes=stored.arrays.get("probes"))
 
 
-def _manifest(posterior: Saved, config: dict[str, Any], checksum: str) -> dict[str, Any]:
+def _manifest(posterior: Saved, config: dict[str, Any]) -> dict[str, Any]:
     configs = [model.config for model in _models(posterior)]
-    manifest = {
+    return {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
         "credo_version": __version__,
         "model": configs if len(configs) > 1 else configs[0],
         "rows": asdict(posterior.model.rows),  # type: ignore[arg-type]
-        "arrays_sha256": checksum,
     } | config
-    return manifest | {"manifest_sha256": _digest(manifest)}
 
 
 # -- kinds of posteriors: each has a function that packs it, and one that unpacks it ---------------------------
@@ -250,40 +246,22 @@ def _arrays(posterior: Saved, own: dict[str, np.ndarray]) -> dict[str, np.ndarra
     arrays = own | _named(scaling=posterior.scaling.to_dict())
     if posterior.probes is not None:
         arrays |= {"probes": posterior.probes}
-    # Not np.ascontiguousarray, which gives a scalar an axis.
-    return {name: np.asarray(value, order="C") for name, value in arrays.items()}
+    return arrays
 
 
 def _read_manifest(source: Path) -> dict[str, Any]:
     path = source / MANIFEST
     if not path.is_file():
         raise FileNotFoundError(f"{source} is not a saved posterior: it has no {MANIFEST}")
-    try:
-        manifest = json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is damaged: it is not JSON ({error})") from error
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+    manifest = read_json(path)
+    if manifest.get("format") != FORMAT:
         raise ValueError(f"{path} was not written by credo")
     if manifest.get("format_version") != FORMAT_VERSION:
         raise ValueError(
             f"{path} has format version {manifest.get('format_version')}, and this is credo {__version__}, which reads "
             f"version {FORMAT_VERSION}; install a newer credo"
         )
-    if manifest.pop("manifest_sha256", None) != _digest(manifest):
-        raise ValueError(f"{path} is damaged: it was altered after it was saved")
-    return manifest
-
-
-def _read_arrays(source: Path, manifest: dict[str, Any]) -> dict[str, np.ndarray]:
-    path = source / ARRAYS
-    if not path.is_file():
-        raise FileNotFoundError(f"{source} is damaged: {ARRAYS} is missing")
-    if _checksum(path) != manifest["arrays_sha256"]:
-        raise ValueError(f"{path} is damaged: it was cut short or altered after it was saved")
-    try:
-        return load_file(path)
-    except SafetensorError as error:
-        raise ValueError(f"{path} is damaged: {error}") from error
+    return require_unaltered(path, manifest)
 
 
 def _rebuild_all(source: Path, configs: Any, network: Any, model: Any) -> list[Model]:
@@ -326,19 +304,10 @@ def _check_shapes(source: Path, model: Model, found: dict[str, tuple[int, ...]])
         )
 
 
-def _is_ours(folder: Path) -> bool:
+def is_saved(folder: Path) -> bool:
     """Whether a folder holds a saved posterior, of whatever version; others have files named manifest.json too."""
     try:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return False
     return isinstance(manifest, dict) and manifest.get("format") == FORMAT
-
-
-def _digest(manifest: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
-
-
-def _checksum(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

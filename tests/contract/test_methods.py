@@ -1,6 +1,7 @@
 """The contract that every registered method keeps. A new method adds one row to `TINY`."""
 
 import json
+from functools import partial
 
 import jax
 import numpy as np
@@ -12,6 +13,7 @@ from credo import random
 from credo.inference import engine
 from credo.inference.fit import METHODS
 from credo.inference.roots import root_arrays
+from tests.kills import fit_through_kills, write_at_every_chunk
 
 # Settings that finish at once. Point estimates start at the prior or use minibatches, so that the seed matters to
 # them; samplers thin, so that a chunk's records and steps differ.
@@ -136,6 +138,16 @@ def test_same_seed_same_bits_other_seed_other_draws(model, data, method, posteri
     assert same_bits(again.trace, posterior.trace)
     ours, others = (one.sample(random.key(0), 2) for one in (posterior, other))
     assert not any(np.array_equal(others[name], leaf) for name, leaf in ours.items())
+
+
+def test_killed_run_goes_on_to_the_same_bits(model, data, method, posterior, tmp_path, monkeypatch):
+    write_at_every_chunk(monkeypatch)
+    fit = partial(credo.fit, model, data, method, seed=3)
+    found, num_kills = fit_through_kills(monkeypatch, tmp_path, fit, every=3)
+    assert num_kills >= 1
+    assert same_bits(arrays_of(found), arrays_of(posterior))
+    assert same_bits(found.trace, posterior.trace)
+    assert same_bits(arrays_of(credo.load(tmp_path)), arrays_of(posterior))
 
 
 def test_chains_differ(posterior):

@@ -1,8 +1,8 @@
 """The driver: runs every method as compiled chunks and owns the loop around them.
 
 Inside a chunk everything is on the device: steps, minibatches, the draws that are kept. Between chunks, on the
-host: progress, health checks, early stop, Ctrl-C. The key of a step depends on the seed, the chain and the step
-number only, so the draws are the same bits whatever the chunk size.
+host: progress, checkpoints, health checks, early stop, Ctrl-C. The key of a step depends on the seed, the chain and
+the step number only, so the draws are the same bits whatever the chunk size.
 
 Chains do not wait for each other: lock-step chains would all pay for the longest trajectory. Each runs a program
 of its own in a pool of threads (compiled code does not hold the interpreter's lock), with a worker per core, or
@@ -25,6 +25,7 @@ import numpy as np
 
 from credo import random
 from credo.inference import compiled
+from credo.inference.checkpoint import Stage
 from credo.inference.method import Method, Plan
 from credo.inference.progress import Progress
 from credo.models.program import Model
@@ -74,6 +75,7 @@ class Run:
 class Chain:
     """One chain on its way: where it stands, and the pieces it has brought home."""
 
+    index: int
     key: Key
     state: Tree
     data: Batch
@@ -153,21 +155,31 @@ class Driver:
         if device is not None:
             theta, data, held_out = jax.device_put((theta, data, held_out), device)
         key, state, rows = compiled.begin(self.method, self.model, random.key(seed), index, theta, data, held_out)
-        return Chain(key, state, data, rows)
+        return Chain(index, key, state, data, rows)
 
     def start_all(
-        self, seed: int, starts: Theta | None, data: Batch, held_out: Batch | None
+        self, seed: int, starts: Theta | None, data: Batch, held_out: Batch | None, stage: Stage | None = None
     ) -> tuple[list[Chain], list[Chain | Group]]:
-        """All chains at step 0, and the same chains in the groups that advance together."""
-        size = self.group_size(held_out)
+        """All chains at step 0, or where they stood, and the same chains in the groups that advance together."""
+        written = stage.load() if stage is not None else {}
+        size = (stage.group_size if stage is not None else None) or self.group_size(held_out)
         thetas = [_row(starts, index) if starts is not None else None for index in range(self.plan.num_chains)]
         chains = [
             self.start(index, seed, theta, data, held_out, worker=index // size) for index, theta in enumerate(thetas)
         ]
-        if size == 1:
-            return chains, list(chains)
         members = [chains[first : first + size] for first in range(0, len(chains), size)]
-        return chains, [Group.of(own, size, self.device(worker)) for worker, own in enumerate(members)]
+        for first, one in written.items():
+            one.restore_states(members[first // size])
+        units: list[Chain | Group] = list(chains)
+        if size > 1:
+            units = [Group.of(own, size, self.device(worker)) for worker, own in enumerate(members)]
+        if stage is not None:
+            stage.group_size = size
+        if written:
+            _, draws, infos = jax.eval_shape(lambda: self.chunk(units[0], num_records=0, thin=1))
+            for first, one in written.items():
+                one.restore_records(members[first // size], draws, infos)
+        return chains, units
 
     def compile(self, units: Sequence[Chain | Group]) -> None:
         """Compile before the threads start, by running a chunk of no steps on each device."""
@@ -175,7 +187,7 @@ class Driver:
         bytes_per_draw = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(draw))
         bytes_per_draw *= len(_chains_of(units[0]))
         self.max_draws = max(1, min(self.max_records, BYTES_PER_CHUNK // max(bytes_per_draw, 1)))
-        for unit in units[: len(self.devices)]:
+        for unit in [unit for unit in units if not _chains_of(unit)[0].finished][: len(self.devices)]:
             jax.block_until_ready(self.chunk(unit, num_records=0, thin=1))
 
     def chunk(self, unit: Chain | Group, *, num_records: int, thin: int) -> tuple[Tree, Tree, Any]:
@@ -184,25 +196,34 @@ class Driver:
         span = np.array([_chains_of(unit)[0].step, num_records, thin], np.int32)
         return compiled.chunk(*static, unit.key, unit.state, unit.data, unit.rows, span)
 
-    def drive(self, units: Sequence[Chain | Group], bar: Progress) -> bool:
+    def drive(self, units: Sequence[Chain | Group], bar: Progress, stage: Stage | None = None) -> bool:
         """Keep all workers busy until every chain has finished; True if Ctrl-C came first."""
         chains = [chain for unit in units for chain in _chains_of(unit)]
+        interrupted = False
         with bar, ThreadPoolExecutor(min(self.num_workers, len(units))) as pool:
             # A chain goes to the back of the queue after each chunk, so that all of them advance together.
-            running = {pool.submit(self.advance, unit): unit for unit in units}
+            running = {pool.submit(self.advance, unit): unit for unit in units if not _chains_of(unit)[0].finished}
             try:
                 while running:
                     for future in wait(running, return_when=FIRST_COMPLETED).done:
                         unit = running.pop(future)
                         future.result()
                         bar.update(chains)
+                        if stage is not None:
+                            stage.note(_chains_of(unit))
                         if not _chains_of(unit)[0].finished:
                             running[pool.submit(self.advance, unit)] = unit
-            except KeyboardInterrupt:
+            except BaseException as error:
                 for future in running:
                     future.cancel()
-                return True
-        return False
+                if not isinstance(error, KeyboardInterrupt):
+                    raise
+                interrupted = True
+        if interrupted and stage is not None:
+            # No worker is at work any more: all chains stand between two chunks.
+            for unit in units:
+                stage.note(_chains_of(unit), at_once=True)
+        return interrupted
 
     def advance(self, unit: Chain | Group) -> None:
         """Bring a chain, or a group of them, forward by one chunk, and look after its health."""
@@ -260,6 +281,7 @@ def run(
     starts: Theta | None = None,
     held_out: Batch | None = None,
     progress: bool | None = None,
+    stage: Stage | None = None,
     records_per_chunk: int = RECORDS_PER_CHUNK,
 ) -> Run:
     """Run all chains of a method to their end, or to Ctrl-C.
@@ -269,15 +291,17 @@ def run(
         starts: theta with a leading axis of chains; by default each starts where the method says.
         held_out: data to stop early by.
         progress: a live bar on stderr; by default where stderr is a terminal.
+        stage: where the run is written down as it goes, and may go on from.
         records_per_chunk: the longest chunk; the result does not depend on it.
     """
     plan = plan or method.plan()
     began = time.perf_counter()
     driver = Driver(method, model, plan, records_per_chunk)
-    chains, units = driver.start_all(seed, starts, data, held_out)
+    chains, units = driver.start_all(seed, starts, data, held_out, stage)
     driver.compile(units)
-    interrupted = driver.drive(units, Progress(method, plan, show=progress))
-    result = _collect(chains, time.perf_counter() - began, seed, interrupted)
+    interrupted = driver.drive(units, Progress(method, plan, show=progress), stage)
+    before = stage.seconds_before if stage is not None else 0.0
+    result = _collect(chains, before + time.perf_counter() - began, seed, interrupted)
     if interrupted:
         _tell_interrupted(chains, plan)
     failed = [chain.failed_at for chain in chains if chain.failed_at is not None]

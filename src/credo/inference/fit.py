@@ -3,7 +3,8 @@
 import os
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -16,6 +17,7 @@ from credo.data import Data, as_data
 from credo.inference import engine
 from credo.inference.dropout import MCDropout
 from credo.inference.ensemble import DeepEnsemble
+from credo.inference.fit_folder import FitFolder, identity_of
 from credo.inference.hmc import HMC
 from credo.inference.ivon import IVON
 from credo.inference.laplace import Laplace
@@ -31,6 +33,7 @@ from credo.inference.tempering import ParallelTempering
 from credo.inference.vi import BayesByBackprop
 from credo.models.program import Model
 from credo.posterior import Draws, Posterior
+from credo.storage import load
 from credo.typing import Batch, Theta
 
 # The registry: to add a method, write its file and its line here.
@@ -66,6 +69,8 @@ def fit(
     seed: int = 0,
     validation: Any = None,
     progress: bool | None = None,
+    checkpoint: str | Path | None = None,
+    resume: bool = False,
 ) -> Posterior:
     """Infer p(theta | D): run a method on a model and data.
 
@@ -77,6 +82,10 @@ def fit(
         seed: the same seed gives the same bits.
         validation: held-out data for early stopping: `Data`, a pair, or the share of `data` to set aside.
         progress: a live bar on stderr; by default where stderr is a terminal.
+        checkpoint: a folder in which the run is written down as it goes, and its posterior at the end, as by
+            `posterior.save(folder)`.
+        resume: go on from what the folder holds, however the run before ended: the draws are the same bits as those
+            of a run that nothing stopped. Where it holds nothing, a new run begins.
 
     >>> from credo import datasets, models, networks
     >>> model = models.regression(networks.MLP([10], out=1), noise=0.1)
@@ -84,45 +93,108 @@ def fit(
     1
     """
     method = as_method(method)
-    if isinstance(model, list | tuple):
-        return _fit_each(model, data, method, seed=seed, validation=validation, progress=progress)
-    model = _as_model(model)
-    train, held_out = _split(as_data(data), validation, method)
-    bound = model.bind(train)
-    refuse_if_too_large([(method, bound)])
-    batch = train.batch()
-    bound = _with_learned_xi(method, bound, batch, seed, progress)
-    try:
-        starts = _starts(method, bound, batch, seed, progress)
-        run = engine.run(method, bound, batch, seed=seed, starts=starts, held_out=held_out, progress=progress)
-    except engine.NonFiniteError as error:
-        if error.posterior is not None:
-            error.posterior = placed(error.posterior, train)
-        raise
-    return placed(method.judged(method.posterior(bound, run), batch), train)
+    job = Job(as_data(data), validation, seed, progress)
+    several = isinstance(model, list | tuple)
+    models = [_as_model(one) for one in (model if several else [model])]
+    if checkpoint is None:
+        if resume:
+            raise ValueError("resume=True goes on from a folder, and checkpoint names none: pass checkpoint='run/'")
+        return job.fit_each(models, method) if several else job.fit(models[0], method)
+    train, held_out = _split(job.data, validation, method)
+    batches = (train.batch(), held_out)
+    identity = identity_of(method, [one.bind(train) for one in models], batches, seed)
+    with FitFolder(checkpoint, identity, resume=resume) as folder:
+        if folder.is_finished:
+            return load(checkpoint, model=models if several else models[0])
+        job = replace(job, folder=folder)
+        posterior = job.fit_each(models, method) if several else job.fit(models[0], method)
+        if not posterior.provenance.interrupted:
+            folder.finish(posterior)
+        return posterior
 
 
-def _fit_each(
-    models: Sequence[Model], data: Any, method: Method, *, seed: int, validation: Any, progress: bool | None
-) -> Posterior:
-    """An ensemble of several models: the members of each are one run."""
-    if not isinstance(method, DeepEnsemble):
-        raise ValueError(
-            f"model is a list, which only an ensemble can deal to its members, and method is {type(method).__name__}; "
-            "pass one model, or credo.DeepEnsemble(method, members=…)"
+@dataclass(frozen=True, eq=False)
+class Job:
+    """What the fits of one call share."""
+
+    data: Data
+    validation: Any
+    seed: int
+    progress: bool | None
+    folder: FitFolder | None = None
+
+    def fit(self, model: Model, method: Method) -> Posterior:
+        """One model: its starting points, the run, and the posterior in the user's units."""
+        train, held_out = _split(self.data, self.validation, method)
+        bound = model.bind(train)
+        refuse_if_too_large([(method, bound)])
+        batch = train.batch()
+        bound = self._with_learned_xi(method, bound, batch)
+        try:
+            starts = self._starts(method, bound, batch)
+            run = self._run(method, bound, batch, starts=starts, held_out=held_out)
+        except engine.NonFiniteError as error:
+            if error.posterior is not None:
+                error.posterior = placed(error.posterior, train)
+            raise
+        return placed(method.judged(method.posterior(bound, run), batch), train)
+
+    def fit_each(self, models: Sequence[Model], method: Method) -> Posterior:
+        """An ensemble of several models: the members of each are one run."""
+        if not isinstance(method, DeepEnsemble):
+            raise ValueError(
+                "model is a list, which only an ensemble can deal to its members, and method is "
+                f"{type(method).__name__}; pass one model, or credo.DeepEnsemble(method, members=…)"
+            )
+        shares = method.dealt(len(models))
+        bound = [model.bind(self.data) for model in models]
+        Architectures(tuple(bound))  # refuses models that do not go together, before any of them is trained
+        refuse_if_too_large(list(zip(shares, bound, strict=True)))
+        parts: list[Any] = []
+        for index, (model, share) in enumerate(zip(models, shares, strict=True)):
+            # Seeds apart from each other, and from those of runs with the next seed.
+            own = int(np.random.SeedSequence((self.seed, index)).generate_state(1)[0] >> 1)
+            parts.append(replace(self, seed=own).fit(model, share))
+            if parts[-1].provenance.interrupted:
+                break
+        return method.mixed(parts, len(models), self.seed)
+
+    def _run(self, method: Method, model: Model, data: Batch, **options: Any) -> engine.Run:
+        stage = self.folder.stage() if self.folder is not None else None
+        return engine.run(method, model, data, seed=self.seed, progress=self.progress, stage=stage, **options)
+
+    def _with_learned_xi(self, method: Method, model: Model, data: Batch) -> Model:
+        """Parameters of the prior (`param` sites) that the method itself does not learn: found first, then fixed."""
+        if not model.xi_template or method.learns_xi:
+            return model
+        first = BayesByBackprop()
+        run = self._run(first, model, data)
+        warnings.warn(
+            f"{type(method).__name__} does not learn the model's parameters {', '.join(model.xi_template)}: "
+            "credo.BayesByBackprop() has found them first, and they are kept fixed",
+            stacklevel=4,
         )
-    shares = method.dealt(len(models))
-    bound = [_as_model(model).bind(as_data(data)) for model in models]
-    Architectures(tuple(bound))  # refuses models that do not go together, before any of them is trained
-    refuse_if_too_large(list(zip(shares, bound, strict=True)))
-    parts: list[Any] = []
-    for index, (model, share) in enumerate(zip(models, shares, strict=True)):
-        # Seeds apart from each other, and from those of runs with the next seed.
-        own = int(np.random.SeedSequence((seed, index)).generate_state(1)[0] >> 1)
-        parts.append(fit(model, data, share, seed=own, validation=validation, progress=progress))
-        if parts[-1].provenance.interrupted:
-            break
-    return method.mixed(parts, len(models), seed)
+        return first.posterior(model, run).model
+
+    def _starts(self, method: Method, model: Model, data: Batch) -> Theta | None:
+        """Where another method is to find the starting points, run it first: one member per chain, from the prior."""
+        if not isinstance(method.start, Method):
+            if method.start not in ("prior", "network"):
+                raise ValueError(
+                    f"start must be 'prior', 'network' or a method such as credo.MAP(), got {method.start!r}"
+                )
+            return None
+        first = method.start
+        plan = replace(first.plan(), num_chains=method.plan().num_chains)
+        # A key apart from those of the chains, which are numbered from zero.
+        draws = model.sample_prior(jax.random.fold_in(random.key(self.seed), 2**31), plan.num_chains)
+        run = self._run(first, model, data, plan=plan, starts=draws)
+        if run.interrupted:
+            raise KeyboardInterrupt("interrupted on the way to the starting points: nothing has been drawn yet")
+        result = first.posterior(model, run)
+        if not isinstance(result, Draws):
+            raise ValueError(f"start: {type(first).__name__} leaves no draws to start from; use credo.MAP()")
+        return {name: leaf[:, -1] for name, leaf in result.theta.items()}
 
 
 def as_method(method: Method | str) -> Method:
@@ -160,39 +232,6 @@ def _split(data: Data, validation: Any, method: Method) -> tuple[Data, Batch | N
             f"{data.x.shape[1:]} and {data.y.shape[1:]}"
         )
     return data, held_out.with_scaling(data.scaling).batch()
-
-
-def _with_learned_xi(method: Method, model: Model, data: Batch, seed: int, progress: bool | None) -> Model:
-    """Parameters of the prior (`param` sites) that the method itself does not learn: found first, then kept fixed."""
-    if not model.xi_template or method.learns_xi:
-        return model
-    first = BayesByBackprop()
-    run = engine.run(first, model, data, seed=seed, progress=progress)
-    warnings.warn(
-        f"{type(method).__name__} does not learn the model's parameters {', '.join(model.xi_template)}: "
-        "credo.BayesByBackprop() has found them first, and they are kept fixed",
-        stacklevel=3,
-    )
-    return first.posterior(model, run).model
-
-
-def _starts(method: Method, model: Model, data: Batch, seed: int, progress: bool | None) -> Theta | None:
-    """Where another method is to find the starting points, run it first: one member per chain, each from the prior."""
-    if not isinstance(method.start, Method):
-        if method.start not in ("prior", "network"):
-            raise ValueError(f"start must be 'prior', 'network' or a method such as credo.MAP(), got {method.start!r}")
-        return None
-    first = method.start
-    plan = replace(first.plan(), num_chains=method.plan().num_chains)
-    # A key apart from those of the chains, which are numbered from zero.
-    draws = model.sample_prior(jax.random.fold_in(random.key(seed), 2**31), plan.num_chains)
-    run = engine.run(first, model, data, seed=seed, plan=plan, starts=draws, progress=progress)
-    if run.interrupted:
-        raise KeyboardInterrupt("interrupted on the way to the starting points: nothing has been drawn yet")
-    result = first.posterior(model, run)
-    if not isinstance(result, Draws):
-        raise ValueError(f"start: {type(first).__name__} leaves no draws to start from; use credo.MAP()")
-    return {name: leaf[:, -1] for name, leaf in result.theta.items()}
 
 
 def placed(posterior: Any, data: Data) -> Posterior:

@@ -1,0 +1,101 @@
+"""Files that are whole or not there: written beside their place, then renamed into it.
+
+A reader, or the next run after a crash, sees the old file or the new one. What is written under a name that holds its
+checksum, or whose checksum stands in a JSON file that holds its own, cannot be cut short or altered unnoticed.
+"""
+
+import hashlib
+import json
+import os
+import uuid
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+
+# What a process that was killed while writing leaves behind ends like this.
+PARTIAL = ".partial"
+
+
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
+    """Write a dictionary with its own checksum."""
+    text = json.dumps({**content, "sha256": digest(content)}, indent=2, sort_keys=True) + "\n"
+    _replace(path, lambda fresh: fresh.write_text(text, encoding="utf-8"))
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Read what `write_json` wrote, or refuse it."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} is damaged: it is not JSON ({error})") from error
+    if not isinstance(content, dict):
+        raise ValueError(f"{path} was not written by credo")
+    return content
+
+
+def require_unaltered(path: Path, content: dict[str, Any]) -> dict[str, Any]:
+    """The dictionary without its checksum, which must be right."""
+    own = {name: value for name, value in content.items() if name != "sha256"}
+    if content.get("sha256") != digest(own):
+        raise ValueError(f"{path} is damaged: it was altered after it was saved")
+    return own
+
+
+def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> str:
+    """Write arrays as safetensors; returns the checksum of the file."""
+    # Not np.ascontiguousarray, which gives a scalar an axis.
+    whole = {name: np.asarray(value, order="C") for name, value in arrays.items()}
+    checksums: list[str] = []
+
+    def write(fresh: Path) -> None:
+        try:
+            save_file(whole, fresh)
+        except SafetensorError as error:
+            raise OSError(f"{path} could not be written: {error}") from error
+        checksums.append(checksum(fresh))
+
+    _replace(path, write)
+    return checksums[0]
+
+
+def read_arrays(path: Path, expected: str) -> dict[str, np.ndarray]:
+    """Read arrays whose file has the expected checksum."""
+    if not path.is_file():
+        raise FileNotFoundError(f"{path.parent} is damaged: {path.name} is missing")
+    if checksum(path) != expected:
+        raise ValueError(f"{path} is damaged: it was cut short or altered after it was saved")
+    return load_file(path)
+
+
+def digest(content: Mapping[str, Any]) -> str:
+    """The checksum of a dictionary."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def checksum(path: Path) -> str:
+    """The checksum of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def remove_partial(folder: Path) -> None:
+    """Remove what writers that were killed have left. Only for those who know that nobody is writing now."""
+    for left in folder.glob(f".*{PARTIAL}"):
+        left.unlink()
+
+
+def _replace(path: Path, write: Callable[[Path], Any]) -> None:
+    """Write a file beside its place, and put it there once the disk has it."""
+    fresh = path.with_name(f".{path.name}-{uuid.uuid4().hex[:8]}{PARTIAL}")
+    try:
+        write(fresh)
+        with fresh.open("rb") as file:
+            os.fsync(file.fileno())
+        fresh.replace(path)
+    except BaseException:
+        fresh.unlink(missing_ok=True)
+        raise

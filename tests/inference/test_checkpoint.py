@@ -1,0 +1,318 @@
+"""Runs that survive: stopped at any moment they go on to the same bits, and nothing that was good is lost."""
+
+import fcntl
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors import SafetensorError
+
+import credo
+from credo import _files
+from credo.inference import checkpoint, engine
+from credo.inference.progress import Progress
+from tests.contract.test_methods import arrays_of, same_bits
+from tests.kills import Killed, fit_through_kills, kill_at, write_at_every_chunk
+
+NETWORK = credo.networks.MLP([4], out=1)
+MODEL = credo.models.regression(NETWORK)
+DEEPER = credo.models.regression(credo.networks.MLP([3, 3], out=1))
+NUTS = credo.NUTS(num_samples=12, num_warmup=10, num_chains=2, max_depth=2)
+
+
+@pytest.fixture(scope="module")
+def data() -> credo.Data:
+    x = np.linspace(-1, 1, 20)
+    return credo.Data(x, 10 + np.sin(3 * x), standardise=True)
+
+
+@pytest.fixture(scope="module")
+def whole(data):
+    """The run that nothing stopped."""
+    return credo.fit(MODEL, data, NUTS, seed=3)
+
+
+@pytest.fixture(autouse=True)
+def at_every_chunk(monkeypatch):
+    write_at_every_chunk(monkeypatch)
+
+
+# --- killed, it ends with the same bits
+
+
+@pytest.mark.parametrize(
+    ("model", "method"),
+    [
+        (MODEL, credo.DeepEnsemble(credo.MAP(num_steps=8, batch_size=7), members=5)),
+        (MODEL, credo.MCLMC(num_samples=6, num_warmup=8, num_chains=2, thin=2, start=credo.MAP(num_steps=4))),
+        ([MODEL, DEEPER], credo.DeepEnsemble(credo.MAP(num_steps=6))),
+    ],
+    ids=["in lock-step", "in two stages", "of two architectures"],
+)  # fmt: skip
+def test_killed_at_every_write(model, method, data, tmp_path, monkeypatch):
+    monkeypatch.setattr(engine, "available_cores", lambda: 2)
+
+    def fit(**options) -> credo.Posterior:
+        return credo.fit(model, data, method, seed=3, **options)
+
+    found, num_kills = fit_through_kills(monkeypatch, tmp_path, fit, every=1)
+    assert num_kills >= 6
+    assert same_bits(arrays_of(found), arrays_of(fit()))
+
+
+def test_goes_on_with_the_groups_it_began_with(data, tmp_path, monkeypatch):
+    """Chains in lock-step are one program: in another one the last bits of a product may differ."""
+    method = credo.DeepEnsemble(credo.MAP(num_steps=8), members=4)
+    monkeypatch.setattr(engine, "available_cores", lambda: 2)
+    with monkeypatch.context() as patched:
+        kill_at(patched, 9)
+        with pytest.raises(Killed):
+            credo.fit(MODEL, data, method, checkpoint=tmp_path)
+    monkeypatch.setattr(engine, "available_cores", lambda: 4)
+    sizes = []
+    group_of = engine.Group.of
+    monkeypatch.setattr(
+        engine.Group, "of", lambda chains, size, device: sizes.append(size) or group_of(chains, size, device)
+    )
+    credo.fit(MODEL, data, method, checkpoint=tmp_path, resume=True)
+    assert sizes == [2, 2]
+
+
+def test_time_before_the_kill_counts(data, tmp_path, monkeypatch):
+    with monkeypatch.context() as patched:
+        kill_at(patched, 9)
+        with pytest.raises(Killed):
+            credo.fit(MODEL, data, NUTS, checkpoint=tmp_path)
+    stage = checkpoint.Stage(tmp_path / "checkpoint" / "0")
+    stage.load()
+    assert stage.seconds_before > 0
+    assert credo.fit(MODEL, data, NUTS, checkpoint=tmp_path, resume=True).provenance.seconds > stage.seconds_before
+
+
+def test_interrupted_run_goes_on(data, whole, tmp_path, monkeypatch):
+    def press_ctrl_c(self, chains) -> None:
+        if min(chain.num_kept for chain in chains) >= 3:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Progress, "update", press_ctrl_c)
+        with pytest.warns(UserWarning, match="interrupted"):
+            part = credo.fit(MODEL, data, NUTS, seed=3, checkpoint=tmp_path)
+    assert part.provenance.interrupted
+    found = credo.fit(MODEL, data, NUTS, seed=3, checkpoint=tmp_path, resume=True)
+    assert same_bits(arrays_of(found), arrays_of(whole))
+    assert not found.provenance.interrupted
+
+
+def test_finished_run_is_not_run_again(data, whole, tmp_path, monkeypatch):
+    credo.fit(MODEL, data, NUTS, seed=3, checkpoint=tmp_path)
+    monkeypatch.setattr(engine, "run", lambda *args, **options: pytest.fail("it was run again"))
+    again = credo.fit(MODEL, data, NUTS, seed=3, checkpoint=tmp_path, resume=True)
+    assert same_bits(arrays_of(again), arrays_of(whole))
+    assert sorted(re.sub("-.*", "", path.name) for path in tmp_path.iterdir()) == [
+        "arrays",
+        "fit.json",
+        "manifest.json",
+    ]
+
+
+def test_goes_on_from_where_it_stood(data, tmp_path, monkeypatch):
+    with monkeypatch.context() as patched:
+        kill_at(patched, 20)
+        with pytest.raises(Killed):
+            credo.fit(MODEL, data, NUTS, checkpoint=tmp_path)
+    steps = []
+    advance = engine.Driver.advance
+    monkeypatch.setattr(engine.Driver, "advance", lambda self, unit: steps.append(unit.step) or advance(self, unit))
+    credo.fit(MODEL, data, NUTS, checkpoint=tmp_path, resume=True)
+    assert min(steps) > 0
+
+
+# --- what is refused, and leaves everything as it was
+
+
+@pytest.fixture
+def unfinished(data, tmp_path, monkeypatch) -> Path:
+    folder = tmp_path / "unfinished"
+    with monkeypatch.context() as patched:
+        kill_at(patched, 13)
+        with pytest.raises(Killed):
+            credo.fit(MODEL, data, NUTS, seed=3, checkpoint=folder)
+    return folder
+
+
+def test_unfinished_run_is_not_overwritten(data, unfinished, whole):
+    with pytest.raises(ValueError, match=r"holds a run that has not ended; pass resume=True"):
+        credo.fit(MODEL, data, NUTS, seed=3, checkpoint=unfinished)
+    found = credo.fit(MODEL, data, NUTS, seed=3, checkpoint=unfinished, resume=True)
+    assert same_bits(arrays_of(found), arrays_of(whole))
+    with pytest.raises(ValueError, match=r"holds a finished run"):
+        credo.fit(MODEL, data, NUTS, seed=3, checkpoint=unfinished)
+
+
+def test_another_run_is_named(data, unfinished):
+    other = credo.Data(data.x, data.y + 1, standardise=True).with_scaling(data.scaling)
+    for model, rows, method, seed, named in (
+        (MODEL, data, NUTS, 4, "seed"),
+        (MODEL, other, NUTS, 3, "data"),
+        (MODEL, data, credo.NUTS(num_samples=13, num_chains=2), 3, "method"),
+        (credo.models.regression(credo.networks.MLP([5], out=1)), data, NUTS, 3, "model"),
+        (MODEL, other, NUTS, 4, "data and seed"),
+    ):
+        with pytest.raises(ValueError, match=f"holds another run: its {named} differ"):
+            credo.fit(model, rows, method, seed=seed, checkpoint=unfinished, resume=True)
+
+
+def test_resume_needs_a_folder(data):
+    with pytest.raises(ValueError, match="resume=True goes on from a folder"):
+        credo.fit(MODEL, data, NUTS, resume=True)
+
+
+def test_folder_of_something_else_is_left_alone(data, whole, tmp_path):
+    whole.save(tmp_path / "saved")
+    with pytest.raises(ValueError, match="holds a posterior that was saved"):
+        credo.fit(MODEL, data, NUTS, checkpoint=tmp_path / "saved", resume=True)
+    (tmp_path / "manifest.json").write_text('{"name": "web app"}')
+    with pytest.raises(ValueError, match="of something else"):
+        credo.fit(MODEL, data, NUTS, checkpoint=tmp_path)
+
+
+def test_second_process_is_refused(data, unfinished, whole):
+    handle = os.open(unfinished, os.O_RDONLY)
+    fcntl.flock(handle, fcntl.LOCK_EX)
+    try:
+        with pytest.raises(checkpoint.CheckpointError, match="another process is at work"):
+            credo.fit(MODEL, data, NUTS, seed=3, checkpoint=unfinished, resume=True)
+    finally:
+        os.close(handle)
+    found = credo.fit(MODEL, data, NUTS, seed=3, checkpoint=unfinished, resume=True)
+    assert same_bits(arrays_of(found), arrays_of(whole))
+
+
+@pytest.mark.parametrize("pattern", ["fit.json", "checkpoint/0/*.json", "checkpoint/0/*-state*", "checkpoint/0/?-?.*"])
+def test_file_cut_short_is_refused_and_the_rest_kept(data, unfinished, pattern):
+    path = sorted(unfinished.glob(pattern))[0]
+    path.write_bytes(path.read_bytes()[:-30])
+    files = {one: one.read_bytes() for one in unfinished.rglob("*") if one.is_file()}
+    with pytest.raises(ValueError, match=f"{path.name} is damaged"):
+        credo.fit(MODEL, data, NUTS, seed=3, checkpoint=unfinished, resume=True)
+    assert {one: one.read_bytes() for one in unfinished.rglob("*") if one.is_file()} == files
+
+
+def test_folder_that_cannot_be_made(data, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(checkpoint.CheckpointError, match="cannot be written to"):
+        credo.fit(MODEL, data, NUTS, checkpoint=tmp_path / "file" / "run")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_read_only_folder(data, tmp_path):
+    tmp_path.chmod(0o500)
+    with pytest.raises(checkpoint.CheckpointError, match="cannot be written to"):
+        credo.fit(MODEL, data, NUTS, checkpoint=tmp_path)
+
+
+def test_full_disk_stops_the_run_and_loses_nothing(data, whole, tmp_path, monkeypatch):
+    full = [
+        OSError(28, "No space left on device"),
+        OSError("could not be written: No space left on device (os error 28)"),
+    ]
+    for number, error in zip((8, 12), full, strict=True):
+        with monkeypatch.context() as patched:
+            kill_at(patched, number, error=error)
+            with pytest.raises(checkpoint.CheckpointError, match=r"No space left on device.*resume=True"):
+                credo.fit(MODEL, data, NUTS, seed=3, checkpoint=tmp_path, resume=True)
+    found = credo.fit(MODEL, data, NUTS, seed=3, checkpoint=tmp_path, resume=True)
+    assert same_bits(arrays_of(found), arrays_of(whole))
+
+
+def test_writer_of_arrays_says_that_the_disk_is_full(tmp_path, monkeypatch):
+    def fail(*args) -> None:
+        raise SafetensorError("I/O error: No space left on device (os error 28)")
+
+    monkeypatch.setattr(_files, "save_file", fail)
+    with pytest.raises(OSError, match=r"could not be written.*No space left"):
+        _files.write_arrays(tmp_path / "a.safetensors", {"a": np.zeros(3)})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_failed_chain_keeps_its_last_good_state(data, tmp_path):
+    """And fails again when it goes on, at the same step."""
+    method = credo.SGLD(step_size=1e6, num_samples=20, num_warmup=20, num_chains=1)
+    steps = []
+    for _ in range(2):
+        with pytest.raises(credo.NonFiniteError) as caught:
+            credo.fit(MODEL, data, method, checkpoint=tmp_path, resume=True)
+        steps.append(caught.value.step)
+    assert steps[0] == steps[1]
+
+
+# --- real kills
+
+SCRIPT = """
+import sys
+import numpy as np
+import credo
+from credo.inference import checkpoint
+
+checkpoint.SECONDS_BETWEEN, checkpoint.SHARE_OF_TIME = 0.0, 1e9
+x = np.linspace(-1, 1, 20)
+model = credo.models.regression(credo.networks.MLP([4], out=1))
+method = eval(sys.argv[2], {"credo": credo})
+print("ready", flush=True)
+data = credo.Data(x, 10 + np.sin(3 * x), standardise=True)
+credo.fit(model, data, method, seed=3, checkpoint=sys.argv[1], resume=True)
+"""
+
+
+def kills_until_the_end(folder: Path, method: str, num_kills: int, patience: tuple[float, float], seed: int) -> int:
+    """Kill a process at random moments, then let it end; returns how many kills found it alive."""
+    rng = random.Random(seed)
+    command = [sys.executable, "-W", "ignore", "-c", SCRIPT, str(folder), method]
+    done = 0
+    for _ in range(num_kills):
+        process = subprocess.Popen(command, stdout=subprocess.PIPE)
+        assert process.stdout is not None
+        process.stdout.readline()
+        time.sleep(rng.uniform(*patience))
+        if process.poll() is None:
+            process.send_signal(signal.SIGKILL)
+            done += 1
+        process.wait()
+    subprocess.run(command, check=True, capture_output=True)
+    return done
+
+
+def check_kills(tmp_path: Path, method: str, num_kills: int, patience: tuple[float, float], seed: int = 0) -> int:
+    killed, undisturbed = tmp_path / "killed", tmp_path / "undisturbed"
+    done = kills_until_the_end(killed, method, num_kills, patience, seed)
+    kills_until_the_end(undisturbed, method, 0, patience, seed)
+    assert same_bits(arrays_of(credo.load(killed)), arrays_of(credo.load(undisturbed)))
+    shutil.rmtree(killed)
+    shutil.rmtree(undisturbed)
+    return done
+
+
+def test_survives_sigkill(tmp_path):
+    method = "credo.Metropolis(num_samples=2000, num_warmup=2000, num_chains=2, thin=20)"
+    assert check_kills(tmp_path, method, 2, (1.0, 6.0)) >= 1
+
+
+@pytest.mark.full
+def test_survives_fifty_kills(tmp_path):
+    methods = (
+        "credo.NUTS(num_samples=3000, num_warmup=500, num_chains=2)",
+        "credo.DeepEnsemble(credo.MAP(num_steps=100_000, batch_size=5), members=5)",
+        "credo.MCLMC(num_samples=4000, num_warmup=2000, num_chains=2, thin=10, start=credo.MAP(num_steps=20_000))",
+        "credo.BayesByBackprop(num_steps=100_000, batch_size=5)",
+    )
+    done = sum(check_kills(tmp_path, method, 16, (0.0, 12.0), seed) for seed, method in enumerate(methods))
+    assert done >= 50
