@@ -5,6 +5,7 @@ from credo.networks.functional import Network, functional, network_config
 from credo.networks.mlp import MLP
 from credo.networks.resnet import ResNet
 from credo.networks.statistics import with_statistics
+from credo.networks.text import from_text
 from credo.networks.trained import load_params
 from credo.networks.zoo import from_config
 
@@ -14,6 +15,7 @@ __all__ = [
     "Network",
     "ResNet",
     "from_config",
+    "from_text",
     "functional",
     "load_params",
     "network_config",

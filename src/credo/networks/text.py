@@ -1,0 +1,63 @@
+"""Networks in a few words of text, as a command line or a configuration file gives them."""
+
+from typing import Any
+
+from credo._text import nearest
+from credo.networks.mlp import MLP
+from credo.networks.zoo import ACTIVATIONS, ZooNetwork
+
+EXAMPLES = "'linear', 'mlp:50,50' or 'mlp:50,50,relu'"
+
+
+def from_text(text: str, out: int) -> ZooNetwork:
+    """The network that a text names: "linear", or "mlp:" with the units of each hidden layer.
+
+    Args:
+        text: "linear"; "mlp:50,50" for two hidden layers of 50 units; "mlp:50,50,relu" for another activation than
+            tanh, one of `credo.networks.zoo.ACTIVATIONS`. Capitals and spaces do not matter.
+        out: the number of outputs.
+
+    Example:
+        >>> from credo.networks import from_text
+        >>> from_text("mlp:50,50,relu", 1).config
+        {'name': 'MLP', 'features': [50, 50], 'out': 1, 'activation': 'relu', 'inputs': None, 'seed': 0}
+        >>> from_text("linear", 3).features
+        ()
+    """
+    if not isinstance(text, str):
+        raise ValueError(f"network is of type {type(text).__name__}; pass a text such as {EXAMPLES}")
+    kind, colon, rest = "".join(text.lower().split()).partition(":")
+    if kind not in ("linear", "mlp"):
+        raise ValueError(f"network={text!r} is not known{nearest(kind, ('linear', 'mlp'))}; write {EXAMPLES}")
+    if kind == "linear":
+        if colon:
+            raise ValueError(f"network={text!r}: a linear network has no hidden layers to set; write 'linear'")
+        return MLP([], out)
+    words = rest.split(",")
+    # A word at the end can only be the activation.
+    named: dict[str, Any] = {"activation": _activation(words.pop(), text)} if _is_word(words[-1]) else {}
+    if not words:
+        raise ValueError(f"network={text!r} has no hidden layers; write {EXAMPLES}")
+    return MLP([_units(word, text) for word in words], out, **named)
+
+
+def _is_word(part: str) -> bool:
+    return part[:1].isalpha()
+
+
+def _activation(word: str, text: str) -> str:
+    if word not in ACTIVATIONS:
+        raise ValueError(
+            f"network={text!r}: {word!r} is neither a number of units nor an activation"
+            f"{nearest(word, ACTIVATIONS)}; activations are {', '.join(sorted(ACTIVATIONS))}, and come last: {EXAMPLES}"
+        )
+    return word
+
+
+def _units(word: str, text: str) -> int:
+    if not word.isdecimal() or int(word) < 1:
+        raise ValueError(
+            f"network={text!r}: {word!r} is not a number of units; write whole numbers from 1, separated by commas: "
+            f"{EXAMPLES}"
+        )
+    return int(word)

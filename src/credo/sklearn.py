@@ -1,0 +1,273 @@
+"""scikit-learn estimators: a Bayesian neural network wherever a regressor or a classifier can stand.
+
+They pass scikit-learn's `check_estimator`, so that pipelines, grid searches and cross-validation work as usual. What
+`predict` leaves out is in `predictive(X)`, the marginal p(y | X, D) with all its answers.
+
+Rows cannot be weighted: `fit` takes no `sample_weight`, because a weighted likelihood is not that of any data.
+"""
+
+import math
+import tempfile
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from credo import models, networks, random, storage
+from credo.data import Data
+from credo.inference.engine import available_cores
+from credo.inference.fit import fit
+from credo.models.likelihoods import as_noise
+from credo.models.program import Model
+from credo.predictive import MAX_ROWS_PER_BLOCK, Predictive
+
+LARGEST_SEED = 2**31 - 1
+# Single precision numbers in the widest registers.
+ROWS_PER_PACKET = 16
+
+
+class _Estimator(BaseEstimator):
+    """What the two estimators share: validation, the fit, the prediction, and a state that can be pickled."""
+
+    method: Any
+    network: Any
+    prior: Any
+    standardise: bool
+    random_state: Any
+    progress: bool | None
+
+    def _fit_posterior(self, x: np.ndarray, y: np.ndarray) -> Self:
+        names = getattr(self, "feature_names_in_", None)
+        data = Data(x, y, standardise=self.standardise, names=names)
+        self.posterior_ = fit(
+            self._model(), data, self.method, seed=_seed_of(self.random_state), progress=self.progress
+        )
+        return self
+
+    def predictive(self, X: Any) -> Predictive:
+        """The marginal p(y | X, D): mean, parts of the variance, intervals, log densities, samples.
+
+        Classes are numbered there as in `classes_`.
+        """
+        check_is_fitted(self, "posterior_")
+        return self.posterior_.predict(validate_data(self, X, reset=False))
+
+    def _answers(self, X: Any, ask: Callable[[Any], np.ndarray]) -> np.ndarray:
+        """What a prediction answers for each row, rows first."""
+        check_is_fitted(self, "posterior_")
+        x = validate_data(self, X, reset=False)
+        return ask(self.posterior_.predict(_filled_up(x)))[: len(x)]
+
+    def _samples(self, X: Any, num: int, random_state: Any) -> np.ndarray:
+        """Draws of y as scikit-learn has them: rows first, draws last."""
+        key = random.key(_seed_of(random_state))
+        return np.moveaxis(self.predictive(X).samples(key, num), 0, -1)
+
+    # A model is a program, which cannot be pickled; its posterior is saved without it, and the model made anew.
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(super().__getstate__())
+        if "posterior_" in state:
+            state["posterior_"] = _files_of(state["posterior_"])
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if "posterior_" in state:
+            self.posterior_ = _posterior_in(state["posterior_"], self._model())
+
+    def _model(self) -> Model:
+        raise TypeError(f"{type(self).__name__} has no model")
+
+
+class BayesianRegressor(RegressorMixin, _Estimator):
+    """A neural network for numbers with a posterior over its weights: theta ~ p(theta), y ~ N(f_theta(x), noise²).
+
+    Arguments:
+        method: how the posterior is found, by name or as an object such as `credo.NUTS(num_samples=500)`; "auto"
+            chooses by the size of model and data. See `credo methods`.
+        network: a text such as "linear" or "mlp:50,50,relu", or any network that `credo.networks.functional` takes,
+            with an output per target (two for heteroscedastic noise).
+        prior: of the weights, as for `credo.models.regression`.
+        noise: around the network's outputs, as for `credo.models.regression`.
+        standardise: whether the network sees columns, and targets, of mean 0 and standard deviation 1. Predictions are
+            in the units of y in any case.
+        random_state: an int gives the same bits at each fit, and those of `credo.fit(seed=…)`.
+        progress: a live bar on stderr.
+
+    After `fit`: `posterior_`, `n_features_in_`, `feature_names_in_` where X is a data frame, `n_outputs_`.
+
+    >>> import credo
+    >>> data = credo.datasets.gap()
+    >>> regressor = BayesianRegressor(method=credo.MAP(num_steps=50), network="mlp:10", random_state=0)
+    >>> mean, std = regressor.fit(data.x, data.y).predict(data.x[:5], return_std=True)
+    >>> std.shape
+    (5,)
+    """
+
+    def __init__(
+        self,
+        *,
+        method: Any = "auto",
+        network: Any = "mlp:50,50",
+        prior: Any = None,
+        noise: Any = None,
+        standardise: bool = True,
+        random_state: Any = None,
+        progress: bool | None = False,
+    ) -> None:
+        self.method = method
+        self.network = network
+        self.prior = prior
+        self.noise = noise
+        self.standardise = standardise
+        self.random_state = random_state
+        self.progress = progress
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Infer the posterior from rows X, (rows, columns), and targets y, (rows,) or (rows, targets)."""
+        x, targets = validate_data(self, X, y, multi_output=True, y_numeric=True)
+        # Integers would be class labels to `Data`.
+        targets = targets.astype(np.result_type(targets.dtype, np.float32))
+        self.n_outputs_ = 1 if targets.ndim == 1 else targets.shape[1]
+        return self._fit_posterior(x, targets)
+
+    def predict(self, X: Any, return_std: bool = False) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
+        """The mean of the marginal; with `return_std` also its standard deviation, noise included."""
+        if return_std:
+            moments = self._answers(X, lambda predictive: np.stack([predictive.mean, predictive.std], axis=1))
+            return moments[:, 0], moments[:, 1]
+        return self._answers(X, lambda predictive: predictive.mean)
+
+    def predict_quantiles(self, X: Any, q: ArrayLike) -> np.ndarray:
+        """Quantiles of the marginal of each target, (rows,) for one level q, (rows, levels) for several."""
+        last = range(-np.ndim(q), 0)
+        return self._answers(X, lambda predictive: np.moveaxis(predictive.quantile(q), range(np.ndim(q)), last))
+
+    def sample_y(self, X: Any, n_samples: int = 1, *, random_state: Any = 0) -> np.ndarray:
+        """Draws of y, (rows, n_samples): each is one function on all rows, with noise around it."""
+        return self._samples(X, n_samples, random_state)
+
+    def _model(self) -> Model:
+        outputs = as_noise(self.noise).num_outputs(self.n_outputs_)
+        return _model_of("regression", self.network, outputs, prior=self.prior, noise=self.noise)
+
+
+class BayesianClassifier(ClassifierMixin, _Estimator):
+    """A neural network for classes with a posterior over its weights: theta ~ p(theta), y ~ Cat(softmax(f_theta(x))).
+
+    Arguments:
+        network: a text such as "linear" or "mlp:50,50,relu", or any network that `credo.networks.functional` takes,
+            with an output per class (one will do for two classes).
+        method, prior, standardise, random_state, progress: as for `BayesianRegressor`.
+
+    After `fit`: `posterior_`, `classes_`, `n_features_in_`, `feature_names_in_` where X is a data frame.
+
+    >>> BayesianClassifier(method="laplace", network="mlp:50").get_params()["network"]
+    'mlp:50'
+    """
+
+    def __init__(
+        self,
+        *,
+        method: Any = "auto",
+        network: Any = "mlp:50,50",
+        prior: Any = None,
+        standardise: bool = True,
+        random_state: Any = None,
+        progress: bool | None = False,
+    ) -> None:
+        self.method = method
+        self.network = network
+        self.prior = prior
+        self.standardise = standardise
+        self.random_state = random_state
+        self.progress = progress
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Infer the posterior from rows X, (rows, columns), and their classes y, numbers or texts."""
+        x, targets = validate_data(self, X, y)
+        check_classification_targets(targets)
+        self.classes_, labels = np.unique(targets, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(f"y has one class only, '{self.classes_[0]}'; a classifier needs rows of two or more")
+        return self._fit_posterior(x, labels.astype(np.int32))
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The most probable class of each row."""
+        chosen = self._answers(X, lambda predictive: predictive.label)
+        return self.classes_[chosen]
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """The probabilities of the classes, in the order of `classes_`: those of the draws, averaged."""
+        probs = self._answers(X, lambda predictive: predictive.probs.astype(np.float64))
+        # scikit-learn's metrics want a sum of one in double precision.
+        return probs / probs.sum(axis=1, keepdims=True)
+
+    def sample_y(self, X: Any, n_samples: int = 1, *, random_state: Any = 0) -> np.ndarray:
+        """Draws of the class, (rows, n_samples): each is of one function on all rows."""
+        drawn = self._samples(X, n_samples, random_state)
+        return self.classes_[drawn.astype(int)]
+
+    def _model(self) -> Model:
+        num = len(self.classes_)
+        return _model_of("classification", self.network, 1 if num == 2 else num, prior=self.prior)
+
+
+def _model_of(task: str, network: Any, outputs: int, **settings: Any) -> Model:
+    """The model of a network, or of its text. Equal texts and settings share one: it is compiled once for all fits."""
+    if not isinstance(network, str):
+        return models.MODELS[task](network, **settings)
+    try:
+        return _shared_model(task, network, outputs, **settings)
+    except TypeError:  # settings that have no hash
+        return _shared_model.__wrapped__(task, network, outputs, **settings)
+
+
+@lru_cache(maxsize=32)
+def _shared_model(task: str, network: str, outputs: int, **settings: Any) -> Model:
+    return models.MODELS[task](networks.from_text(network, outputs), **settings)
+
+
+def _filled_up(x: np.ndarray) -> np.ndarray:
+    """Rows repeated up to one of few sizes.
+
+    A program is compiled for each number of rows: few sizes are few compilations. And a processor takes rows by
+    packets: in full ones each row has the same bits wherever it stands, and whatever stands beside it.
+    """
+    unit = ROWS_PER_PACKET * available_cores()
+    whole = MAX_ROWS_PER_BLOCK * available_cores()
+    size = -(-len(x) // whole) * whole if len(x) > whole else unit * 2 ** math.ceil(math.log2(max(len(x) / unit, 1)))
+    return np.concatenate([x, x[-1:].repeat(size - len(x), 0)])
+
+
+def _seed_of(random_state: Any) -> int:
+    """The seed that an int is, or that a generator gives; another one each time for None."""
+    if isinstance(random_state, int | np.integer):
+        return int(random_state)
+    return int(check_random_state(random_state).randint(LARGEST_SEED))
+
+
+def _files_of(posterior: Any) -> dict[str, bytes]:
+    with tempfile.TemporaryDirectory() as folder:
+        posterior.save(Path(folder) / "run")
+        return {path.name: path.read_bytes() for path in (Path(folder) / "run").iterdir()}
+
+
+def _posterior_in(files: dict[str, bytes], model: Model) -> Any:
+    with tempfile.TemporaryDirectory() as folder:
+        for name, content in files.items():
+            (Path(folder) / name).write_bytes(content)
+        return storage.load(folder, model=model)

@@ -1,0 +1,192 @@
+"""The scikit-learn estimators: scikit-learn's own checks, and what they have beyond its contract."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.base import clone
+from sklearn.calibration import CalibrationDisplay
+from sklearn.exceptions import NotFittedError
+from sklearn.metrics import log_loss
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import estimator_checks_generator
+
+import credo
+from credo.sklearn import BayesianClassifier, BayesianRegressor, _seed_of
+
+# Of scikit-learn's checks, those that tell much; the others are heavy, because each compiles for shapes of its own.
+TELLING = {
+    "check_classifiers_one_label",
+    "check_classifiers_train",
+    "check_estimator_cloneable",
+    "check_estimators_unfitted",
+    "check_methods_sample_order_invariance",
+    "check_methods_subset_invariance",
+    "check_no_attributes_set_in_init",
+    "check_regressors_train",
+}
+
+
+def checks():
+    for kind in (BayesianRegressor, BayesianClassifier):
+        small = kind(method=credo.MAP(num_steps=200), network="mlp:8", random_state=0)
+        for estimator, check in estimator_checks_generator(small, mark="skip"):
+            name = getattr(check, "func", check).__name__
+            marks = () if name in TELLING else pytest.mark.full
+            yield pytest.param(estimator, check, marks=marks, id=f"{kind.__name__}-{name}")
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("estimator", "check"), list(checks()))
+def test_scikit_learn_accepts_it(estimator, check):
+    check(estimator)
+
+
+# -- beyond the contract -----------------------------------------------------------------------------------------
+
+ENSEMBLE = credo.DeepEnsemble(credo.MAP(num_steps=100), members=2)
+FRAME = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 2)), columns=["age", "dose"])
+NUMBERS = 100 + 20 * FRAME["age"]
+CLASSES = np.where(FRAME["dose"] > 0, "yes", "no")
+
+
+@pytest.fixture(scope="module")
+def regressor() -> BayesianRegressor:
+    return BayesianRegressor(method=ENSEMBLE, network="mlp:4", random_state=0).fit(FRAME, NUMBERS)
+
+
+@pytest.fixture(scope="module")
+def classifier() -> BayesianClassifier:
+    return BayesianClassifier(method=ENSEMBLE, network="mlp:4", random_state=0).fit(FRAME, CLASSES)
+
+
+def test_a_regressor_tells_what_it_does_not_know(regressor):
+    mean, std = regressor.predict(FRAME, return_std=True)
+    assert mean.shape == std.shape == (40,)
+    np.testing.assert_array_equal(mean, regressor.predict(FRAME))
+    predictive = regressor.predictive(FRAME)
+    np.testing.assert_allclose(mean, predictive.mean, rtol=1e-5)
+    np.testing.assert_allclose(std**2, predictive.epistemic + predictive.aleatoric, rtol=1e-4)
+    assert regressor.score(FRAME, NUMBERS) > 0.5
+
+
+def test_quantiles_have_rows_first(regressor):
+    both = regressor.predict_quantiles(FRAME, [0.1, 0.9])
+    assert both.shape == (40, 2)
+    assert (both[:, 0] < both[:, 1]).all()
+    np.testing.assert_array_equal(regressor.predict_quantiles(FRAME, 0.9), both[:, 1])
+
+
+def test_samples_follow_the_marginal(regressor, classifier):
+    drawn = regressor.sample_y(FRAME[:5], 400, random_state=1)
+    assert drawn.shape == (5, 400)
+    mean, std = regressor.predict(FRAME[:5], return_std=True)
+    # Six standard errors of 400 draws.
+    assert (np.abs(drawn.mean(axis=1) - mean) < 6 * std / 20).all()
+    np.testing.assert_array_equal(drawn, regressor.sample_y(FRAME[:5], 400, random_state=1))
+    assert set(classifier.sample_y(FRAME, 3).ravel()) == {"no", "yes"}
+
+
+def test_a_classifier_keeps_its_classes(classifier):
+    assert classifier.classes_.tolist() == ["no", "yes"]
+    probs = classifier.predict_proba(FRAME)
+    np.testing.assert_allclose(probs.sum(axis=1), 1, rtol=1e-12)
+    np.testing.assert_array_equal(classifier.predict(FRAME), classifier.classes_[probs.argmax(axis=1)])
+    assert classifier.score(FRAME, CLASSES) > 0.8
+    assert np.isfinite(log_loss(CLASSES, probs))
+    assert (classifier.predictive(FRAME).mutual_information >= 0).all()
+
+
+def test_frames_bring_their_names(regressor):
+    assert regressor.feature_names_in_.tolist() == ["age", "dose"]
+    ours = regressor.predict(FRAME)
+    np.testing.assert_array_equal(regressor.predict(pl.from_pandas(FRAME)), ours)
+    with pytest.raises(ValueError, match="feature names"):
+        regressor.predict(FRAME[["dose", "age"]])
+    with pytest.raises(ValueError, match="now missing"):
+        regressor.predict(FRAME[["age"]])
+
+
+def test_polars_in(regressor):
+    other = clone(regressor).fit(pl.from_pandas(FRAME), pl.Series("y", NUMBERS))
+    assert other.feature_names_in_.tolist() == ["age", "dose"]
+    np.testing.assert_array_equal(other.predict(FRAME), regressor.predict(FRAME))
+
+
+def test_a_seed_is_that_of_fit(regressor):
+    data = credo.Data(FRAME, NUMBERS, standardise=True)
+    ours = credo.fit(regressor._model(), data, ENSEMBLE, seed=0).theta
+    for name, leaf in regressor.posterior_.theta.items():
+        assert leaf.tobytes() == ours[name].tobytes()
+
+
+def test_a_fitted_estimator_pickles(regressor, classifier):
+    for fitted in (regressor, classifier):
+        again = pickle.loads(pickle.dumps(fitted))
+        np.testing.assert_array_equal(again.predict(FRAME), fitted.predict(FRAME))
+        assert again.posterior_.provenance == fitted.posterior_.provenance
+
+
+def test_any_network_and_noise():
+    """A network of one's own pickles too, and heteroscedastic noise takes two outputs."""
+    net = credo.networks.MLP([3], out=2, inputs=2)
+    fitted = BayesianRegressor(method=credo.MAP(num_steps=20), network=net, noise="heteroscedastic", random_state=0)
+    fitted = clone(fitted).fit(FRAME, NUMBERS)
+    _, std = pickle.loads(pickle.dumps(fitted)).predict(FRAME, return_std=True)
+    assert len(np.unique(std)) > 1
+
+
+def test_in_a_pipeline_and_a_grid():
+    """Methods and networks are parameters like any others."""
+    pipe = make_pipeline(StandardScaler(), BayesianRegressor(random_state=0))
+    settings = [(credo.MAP(num_steps=1), "linear"), (credo.MAP(num_steps=100), "mlp:4")]
+    grid = [
+        {"bayesianregressor__method": [method], "bayesianregressor__network": [network]} for method, network in settings
+    ]
+    search = GridSearchCV(pipe, grid, cv=2, refit=False, error_score="raise").fit(FRAME.to_numpy(), NUMBERS.to_numpy())
+    assert search.best_params_["bayesianregressor__network"] == "mlp:4"
+    assert search.best_score_ > 0.5
+
+
+def test_calibration_display(classifier):
+    display = CalibrationDisplay.from_estimator(classifier, FRAME, CLASSES, n_bins=3)
+    assert len(display.prob_true) > 0
+
+
+@pytest.mark.full
+def test_processes_side_by_side(regressor):
+    scores = cross_val_score(clone(regressor), FRAME, NUMBERS, cv=2, n_jobs=2)
+    np.testing.assert_array_equal(scores, cross_val_score(clone(regressor), FRAME, NUMBERS, cv=2))
+
+
+def test_seeds_are_scikit_learns():
+    assert _seed_of(np.int64(3)) == 3
+    assert _seed_of(np.random.RandomState(3)) == _seed_of(np.random.RandomState(3))
+    assert _seed_of(None) != _seed_of(None)
+
+
+def test_equal_texts_share_one_compiled_model():
+    one, other = (BayesianRegressor(network="mlp:4", prior=credo.priors.fan_in()) for _ in range(2))
+    one.n_outputs_ = other.n_outputs_ = 1
+    assert one._model() is other._model()
+    # A dictionary has no hash, and a network of one's own may hold values of its own.
+    for settings in ({"prior": {"*": credo.priors.normal(1.0)}}, {"network": credo.networks.MLP([4], out=1)}):
+        one.set_params(**settings)
+        assert one._model() is not one._model()
+
+
+def test_errors_come_before_the_fit():
+    with pytest.raises(TypeError, match="sample_weight"):
+        BayesianRegressor().fit(FRAME, NUMBERS, sample_weight=np.ones(40))
+    with pytest.raises(ValueError, match=r"network='mpl:4'.*did you mean 'mlp'"):
+        BayesianRegressor(network="mpl:4").fit(FRAME, NUMBERS)
+    with pytest.raises(ValueError, match="unknown method 'nutz'"):
+        BayesianRegressor(method="nutz").fit(FRAME, NUMBERS)
+    with pytest.raises(ValueError, match="one class only, 'no'"):
+        BayesianClassifier().fit(FRAME, np.full(40, "no"))
+    with pytest.raises(NotFittedError):
+        BayesianClassifier().predict(FRAME)
