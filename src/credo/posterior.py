@@ -71,13 +71,17 @@ class Posterior(Protocol):
 
 @dataclass(frozen=True)
 class Provenance:
-    """How a posterior came about: the method and its settings, the seed, the time, and the size of the data."""
+    """How a posterior came about: the method and its settings, the seed, the time, and the size of the data.
+
+    `why` says why this method, where the user left that open (`"auto"`).
+    """
 
     method: dict[str, Any]
     seed: int
     seconds: float
     num_data: int
     interrupted: bool = False
+    why: str = ""
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ from flax import nnx
 import credo
 from credo import random
 from credo.inference import engine
-from credo.inference.fit import METHODS
+from credo.inference.registry import METHODS
 from credo.inference.roots import root_arrays
 from tests.kills import fit_through_kills, write_at_every_chunk
 

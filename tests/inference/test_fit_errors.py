@@ -22,7 +22,7 @@ def model() -> credo.Model:
 
 @pytest.mark.parametrize(("name", "meant"), [("nutz", "nuts"), ("metropolitan", "metropolis"), ("Map2", "map")])
 def test_unknown_method_suggests_the_nearest(model, name, meant):
-    with pytest.raises(ValueError, match=f"unknown method '{name}'; did you mean '{meant}'.*known are mle, map"):
+    with pytest.raises(ValueError, match=f"unknown method '{name}'; did you mean '{meant}'.*known are auto, mle, map"):
         credo.fit(model, (X, X), name)
 
 

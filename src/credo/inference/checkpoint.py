@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from credo._files import read_arrays, read_json, remove_partial, require_unaltered, write_arrays, write_json
@@ -173,11 +174,12 @@ def _filled(path: Path, like: Tree, leaves: dict[str, np.ndarray]) -> Tree:
     if len(leaves) != len(old):
         raise ValueError(f"{path} does not fit the method: it has {len(leaves)} arrays, and the method {len(old)}")
     new = [leaves[str(number)] for number in range(len(old))]
-    return structure.unflatten(
+    return jax.tree.unflatten(
+        structure,
         [
-            jax.random.wrap_key_data(value, impl=jax.random.key_impl(leaf)) if _is_key(leaf) else value
+            jax.random.wrap_key_data(jnp.asarray(value), impl=jax.random.key_impl(leaf)) if _is_key(leaf) else value
             for leaf, value in zip(old, new, strict=True)
-        ]
+        ],
     )
 
 
@@ -186,7 +188,7 @@ def _group(arrays: dict[str, np.ndarray], start: str) -> dict[str, np.ndarray]:
 
 
 def _is_key(leaf: Any) -> bool:
-    return jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+    return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
 def unwritable(folder: Path, error: OSError) -> CheckpointError:

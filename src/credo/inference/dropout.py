@@ -21,7 +21,7 @@ Gal and Ghahramani, "Dropout as a Bayesian approximation" (2016); Gal, Hron and 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -29,6 +29,7 @@ import numpy as np
 import optax
 
 from credo._text import nearest
+from credo.inference.guide import Guide
 from credo.inference.method import Method, Needs, Plan, require_at_least
 from credo.inference.places import Place, as_weights, places_of, variances, with_masks
 from credo.inference.point import Schedule, named_optimizer
@@ -94,6 +95,15 @@ class MCDropout(Method):
     >>> MCDropout(rate=0.05, num_steps=500).kind
     'bernoulli'
     """
+
+    guide: ClassVar[Guide] = Guide(
+        exact="approximate",
+        benefits="makes a network with dropout Bayesian without training it again",
+        limits="little power of expression: its spread is set by the rate, not by the data",
+        use_cases="networks that have dropout already",
+        stores="one value of theta, and the rates",
+        costs="one gradient per step",
+    )
 
     rate: float = 0.1
     kind: Kind = "bernoulli"

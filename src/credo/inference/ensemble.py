@@ -8,12 +8,13 @@ Lakshminarayanan et al., "Simple and scalable predictive uncertainty estimation 
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import jax
 import numpy as np
 
 from credo.inference.anchored import Anchored
+from credo.inference.guide import Guide
 from credo.inference.method import Method, Needs, Plan, require_at_least
 from credo.inference.point import MAP
 from credo.models.program import Model
@@ -58,6 +59,15 @@ class DeepEnsemble(Method):
     >>> DeepEnsemble(MAP(num_steps=500), members=3, weights=[2, 1, 1]).weights
     (0.5, 0.25, 0.25)
     """
+
+    guide: ClassVar[Guide] = Guide(
+        exact="approximate",
+        benefits="finds several modes; robust, simple and parallel",
+        limits="members of MAP alone miss the uncertainty around each mode",
+        use_cases="models with several modes; large models; around any other method of one chain",
+        stores="what its method stores, once for each member",
+        costs="what its method costs, once for each member",
+    )
 
     method: Method = field(default_factory=MAP)
     members: int = 5

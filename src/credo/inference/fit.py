@@ -2,7 +2,7 @@
 
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,49 +11,19 @@ import jax
 import numpy as np
 
 from credo import random
-from credo._text import nearest
 from credo.architectures import Architectures
 from credo.data import Data, as_data
 from credo.inference import engine
-from credo.inference.dropout import MCDropout
+from credo.inference.auto import Choice, choose
 from credo.inference.ensemble import DeepEnsemble
 from credo.inference.fit_folder import FitFolder, identity_of
-from credo.inference.hmc import HMC
-from credo.inference.ivon import IVON
-from credo.inference.laplace import Laplace
-from credo.inference.mclmc import MCLMC
 from credo.inference.method import Method, in_words
-from credo.inference.metropolis import Metropolis
-from credo.inference.nuts import NUTS
-from credo.inference.point import MAP, MLE
-from credo.inference.sghmc import SGHMC
-from credo.inference.sgld import SGLD
-from credo.inference.swag import SWAG
-from credo.inference.tempering import ParallelTempering
+from credo.inference.registry import as_method
 from credo.inference.vi import BayesByBackprop
 from credo.models.program import Model
 from credo.posterior import Draws, Posterior
 from credo.storage import load
 from credo.typing import Batch, Theta
-
-# The registry: to add a method, write its file and its line here.
-METHODS: Mapping[str, type[Method]] = {
-    "mle": MLE,
-    "map": MAP,
-    "metropolis": Metropolis,
-    "hmc": HMC,
-    "nuts": NUTS,
-    "mclmc": MCLMC,
-    "parallel_tempering": ParallelTempering,
-    "sgld": SGLD,
-    "sghmc": SGHMC,
-    "swag": SWAG,
-    "laplace": Laplace,
-    "mc_dropout": MCDropout,
-    "bayes_by_backprop": BayesByBackprop,
-    "ivon": IVON,
-    "deep_ensemble": DeepEnsemble,
-}
 
 # Function-space diagnostics look at this many training inputs.
 NUM_PROBES = 40
@@ -64,7 +34,7 @@ MEMORY_SHARE = 0.5
 def fit(
     model: Model | Sequence[Model],
     data: Any,
-    method: Method | str = "nuts",
+    method: Method | Choice | str = "nuts",
     *,
     seed: int = 0,
     validation: Any = None,
@@ -78,7 +48,8 @@ def fit(
         model: of `credo.models`, or `credo.Model(program)`; for a `DeepEnsemble` also a list of models that agree
             about y, of different architectures, to whom its members are dealt in turn.
         data: `credo.Data`, or a pair (x, y) of arrays with one row per example.
-        method: a method such as `credo.NUTS(num_samples=500)`, or its name.
+        method: a method such as `credo.NUTS(num_samples=500)`, or its name; "auto" takes what
+            `credo.choose(model, data)` chooses by their sizes, and `posterior.provenance.why` says why.
         seed: the same seed gives the same bits.
         validation: held-out data for early stopping: `Data`, a pair, or the share of `data` to set aside.
         progress: a live bar on stderr; by default where stderr is a terminal.
@@ -87,27 +58,30 @@ def fit(
         resume: go on from what the folder holds, however the run before ended: the draws are the same bits as those
             of a run that nothing stopped. Where it holds nothing, a new run begins.
 
-    >>> from credo import datasets, models, networks
+    >>> from credo import MAP, datasets, models, networks
     >>> model = models.regression(networks.MLP([10], out=1), noise=0.1)
     >>> fit(model, datasets.gap(), MAP(num_steps=10)).num_draws
     1
     """
-    method = as_method(method)
-    job = Job(as_data(data), validation, seed, progress)
     several = isinstance(model, list | tuple)
-    models = [_as_model(one) for one in (model if several else [model])]
+    given: Any = model if several else [model]
+    models = [_as_model(one) for one in given]
+    if method == "auto" and several:
+        raise ValueError("model is a list, and 'auto' chooses for one; pass credo.DeepEnsemble(method, members=…)")
+    job = Job(as_data(data), validation, seed, progress)
+    if method == "auto":
+        method = choose(models[0], job.data)
+    choice = method if isinstance(method, Choice) else Choice(as_method(method))
     if checkpoint is None:
         if resume:
             raise ValueError("resume=True goes on from a folder, and checkpoint names none: pass checkpoint='run/'")
-        return job.fit_each(models, method) if several else job.fit(models[0], method)
-    train, held_out = _split(job.data, validation, method)
-    batches = (train.batch(), held_out)
-    identity = identity_of(method, [one.bind(train) for one in models], batches, seed)
+        return job.fit_chosen(models, choice, several)
+    train, held_out = _split(job.data, validation, choice.method)
+    identity = identity_of(choice.method, [one.bind(train) for one in models], (train.batch(), held_out), seed)
     with FitFolder(checkpoint, identity, resume=resume) as folder:
         if folder.is_finished:
             return load(checkpoint, model=models if several else models[0])
-        job = replace(job, folder=folder)
-        posterior = job.fit_each(models, method) if several else job.fit(models[0], method)
+        posterior = replace(job, folder=folder).fit_chosen(models, choice, several)
         if not posterior.provenance.interrupted:
             folder.finish(posterior)
         return posterior
@@ -122,6 +96,11 @@ class Job:
     seed: int
     progress: bool | None
     folder: FitFolder | None = None
+
+    def fit_chosen(self, models: Sequence[Model], choice: Choice, several: bool) -> Posterior:
+        """The models by the method of choice; the posterior knows why that one."""
+        posterior: Any = self.fit_each(models, choice.method) if several else self.fit(models[0], choice.method)
+        return replace(posterior, provenance=replace(posterior.provenance, why=choice.why))
 
     def fit(self, model: Model, method: Method) -> Posterior:
         """One model: its starting points, the run, and the posterior in the user's units."""
@@ -195,17 +174,6 @@ class Job:
         if not isinstance(result, Draws):
             raise ValueError(f"start: {type(first).__name__} leaves no draws to start from; use credo.MAP()")
         return {name: leaf[:, -1] for name, leaf in result.theta.items()}
-
-
-def as_method(method: Method | str) -> Method:
-    """A method by its name, with its default settings; or the method itself."""
-    if isinstance(method, Method):
-        return method
-    if isinstance(method, str) and method.lower() in METHODS:
-        return METHODS[method.lower()]()
-    if isinstance(method, type) and issubclass(method, Method):
-        raise ValueError(f"method is the class {method.__name__}; make an instance of it: credo.{method.__name__}()")
-    raise ValueError(f"unknown method {method!r}{nearest(str(method), METHODS)}; known are {', '.join(METHODS)}")
 
 
 def _as_model(model: Any) -> Model:

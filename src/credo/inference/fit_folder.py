@@ -129,11 +129,8 @@ class FitFolder(AbstractContextManager["FitFolder"]):
             shutil.rmtree(self.folder / CHECKPOINT)
 
 
-def identity_of(
-    method: Method, model: Model | Sequence[Model], data: Iterable[Batch | None], seed: int
-) -> dict[str, Any]:
+def identity_of(method: Method, models: Sequence[Model], data: Iterable[Batch | None], seed: int) -> dict[str, Any]:
     """What makes a fit the same fit, as JSON."""
-    models = model if isinstance(model, list | tuple) else [model]
     # A function without a name of its own is given by its address, which is another one in each process.
     settings = re.sub(r" at 0x[0-9a-f]+", "", repr(method.to_config()))
     return {

@@ -5,7 +5,7 @@ a period of the posterior and return to where it started at every step, at any a
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,6 +15,7 @@ from credo._text import nearest
 from credo.inference import trajectory
 from credo.inference.adaptation import Adaptation, Tuning
 from credo.inference.flat import posterior_of_positions, unravel_theta
+from credo.inference.guide import Guide
 from credo.inference.method import START_WHERE_FINITE, Method, Plan, require_at_least
 from credo.models.program import Model
 from credo.typing import Array, Batch, Key, Theta
@@ -133,6 +134,15 @@ class HMC(Hamiltonian):
     >>> HMC(num_samples=500, mass="dense").plan().num_steps
     1500
     """
+
+    guide: ClassVar[Guide] = Guide(
+        exact="exact",
+        benefits="far moves, nearly independent draws",
+        limits="the length of its trajectories is yours to set; all data in every gradient",
+        use_cases="small models whose trajectory length is known",
+        stores="every kept draw of theta",
+        costs="as many gradients of all data per draw as a trajectory is long, tens to hundreds",
+    )
 
     path_length: float = 1.5708
     max_leapfrogs: int = 1000

@@ -9,12 +9,13 @@ The prior enters in closed form where it is normal: its gradient at the mean, an
 """
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from credo.inference.guide import Guide
 from credo.inference.importance import evidence
 from credo.inference.method import Method, Needs, Plan, require_at_least
 from credo.inference.point import Schedule
@@ -59,6 +60,15 @@ class IVON(Method):
     >>> IVON(num_steps=100).num_steps
     100
     """
+
+    guide: ClassVar[Guide] = Guide(
+        exact="approximate",
+        benefits="a diagonal Gaussian at the price of Adam, by natural gradients",
+        limits="only diagonal: underestimates the spread; sensitive to its starting curvature",
+        use_cases="large networks on minibatches",
+        stores="mean and scale of each weight: twice theta",
+        costs="one gradient per step",
+    )
 
     num_steps: int = 5000
     learning_rate: Schedule = 0.1

@@ -15,7 +15,7 @@ Laplace approximation for neural networks" (2018); Daxberger et al., "Laplace re
 import time
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 import jax
 import jax.numpy as jnp
@@ -26,6 +26,7 @@ from credo._text import nearest
 from credo.inference import engine
 from credo.inference.curvature import BlockCurvature, Curvature, Structure, check_kronecker, curvature_of
 from credo.inference.evidence import log_evidence, prior_precision, tuned_xi
+from credo.inference.guide import Guide
 from credo.inference.layout import Layout
 from credo.inference.method import Method, Needs, Plan, require_at_least
 from credo.inference.point import MAP, MLE
@@ -69,6 +70,15 @@ class Laplace(Method):
     >>> Laplace(structure="diagonal", subset="last_layer").structure
     'diagonal'
     """
+
+    guide: ClassVar[Guide] = Guide(
+        exact="approximate",
+        benefits="a Gaussian for any trained network in one pass; gives the evidence, and tunes prior and noise by it",
+        limits="around one mode, and only as good as the curvature there",
+        use_cases="trained networks; choosing priors and architectures",
+        stores="the mode and a covariance of the chosen structure",
+        costs="training to the mode, then one pass for the curvature; predictions need Jacobians",
+    )
 
     structure: Structure = "kronecker"
     subset: str | tuple[str, ...] = "all"

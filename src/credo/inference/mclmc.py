@@ -8,7 +8,7 @@ Carpenter (2024), Preconditioning Hamiltonian Monte Carlo by minimizing Fisher d
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -17,6 +17,7 @@ from jax.flatten_util import ravel_pytree
 
 from credo import random
 from credo.inference.flat import posterior_of_positions, unravel_theta
+from credo.inference.guide import Guide
 from credo.inference.method import START_WHERE_FINITE, Method, Plan, require_at_least
 from credo.inference.trajectory import Point, ValueAndGrad, point_at
 from credo.models.program import Model
@@ -42,7 +43,7 @@ WINDOWS = ((0.3, 0.6), (0.65, 0.9))
 # L in units of the root of the sum of the variances. Independent normal parameters would do with one; a network has
 # directions along which it is wider than any of its parameters: with five instead of one, at the same step size, its
 # functions (3,051 weights, one run of each) had 1.3 times the median ESS and twice the least.
-PERSISTENCE = 4.0
+PERSISTENCE = 16.0
 # How many powers of e a squared energy error may be off before the step size learns less from it (as in blackjax).
 TRUST = 9.0
 # One look changes the step size by no more than the sixth root of this.
@@ -128,6 +129,15 @@ class MCLMC(Method):
     >>> MCLMC(num_samples=100, num_chains=8, start=MAP(num_steps=500)).plan().num_chains
     8
     """
+
+    guide: ClassVar[Guide] = Guide(
+        exact="up to its step size",
+        benefits="steps that stay long as models grow; started from MAP, an ensemble that sees around its modes",
+        limits="a small bias that no step corrects; all data in every gradient",
+        use_cases="models of thousands of parameters, rows in the thousands",
+        stores="every kept draw of theta",
+        costs="two gradients of all data per step, `thin` steps per draw",
+    )
 
     num_samples: int = 1000
     num_warmup: int = 5000

@@ -1,12 +1,13 @@
 """What a method is: hyper-parameters in a frozen dataclass, and four pure functions for the engine to run."""
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import jax
 import numpy as np
 
 from credo import random
+from credo.inference.guide import Guide
 from credo.models.program import Model
 from credo.typing import Array, Batch, Key, Theta, Tree
 
@@ -68,8 +69,10 @@ class Method:
     """An inference method. `init` and `step` are pure; `draw` says what to keep; `posterior` makes the result.
 
     Every `Info` that `step` returns has a field `log_joint`, the value at the state it leaves: the engine stops a
-    run in which it is not finite.
+    run in which it is not finite. A method of the registry has a `guide`: what it is good for.
     """
+
+    guide: ClassVar[Guide]
 
     @property
     def start(self) -> "str | Method":

@@ -7,13 +7,14 @@ counted, which would not sample from f).
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
 from credo._text import nearest
+from credo.inference.guide import Guide
 from credo.inference.method import START_WHERE_FINITE, Method, Plan, require_at_least
 from credo.models.program import Model
 from credo.typing import Array, Batch, Key, Theta
@@ -147,6 +148,15 @@ class Metropolis(MetropolisHastings):
     >>> Metropolis(proposal="uniform", num_samples=100).plan().num_steps
     10000
     """
+
+    guide: ClassVar[Guide] = Guide(
+        exact="exact",
+        benefits="needs no gradients; the textbook",
+        limits="a random walk: hopeless beyond some tens of parameters",
+        use_cases="very small models, teaching, checks of other methods",
+        stores="every kept draw of theta",
+        costs="one density of all data per step, and some hundred steps per independent draw",
+    )
 
     proposal: str | Proposal = "normal"  # type: ignore[assignment]
     scale: float | None = None

@@ -4,8 +4,10 @@ Paper, "Markov Chain Monte Carlo", the No-U-Turn sampler (Hoffman & Gelman, 2014
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from credo.inference import trajectory
+from credo.inference.guide import Guide
 from credo.inference.hmc import Hamiltonian, HamiltonianState
 from credo.inference.method import require_at_least
 from credo.typing import Key
@@ -28,6 +30,15 @@ class NUTS(Hamiltonian):
     >>> NUTS(num_samples=500, num_chains=2).plan().num_steps
     1500
     """
+
+    guide: ClassVar[Guide] = Guide(
+        exact="exact",
+        benefits="the posterior itself, tuned by itself, with diagnostics that tell when it failed",
+        limits="does not scale to large models or data; stays in the modes where its chains start",
+        use_cases="small and critical models; the yardstick for the others",
+        stores="every kept draw of theta",
+        costs="up to 2^max_depth gradients of all data per draw",
+    )
 
     max_depth: int = 10
 

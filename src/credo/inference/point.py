@@ -6,7 +6,7 @@ estimate is the posterior of someone who is certain; it is kept as `Draws` with 
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +14,7 @@ import numpy as np
 import optax
 
 from credo._text import nearest
+from credo.inference.guide import Guide
 from credo.inference.method import Method, Plan, require_at_least
 from credo.models.program import Model
 from credo.typing import Array, Batch, Key, Theta, Tree
@@ -81,6 +82,15 @@ class MAP(Method):
     >>> MAP(num_steps=500, optimizer="sgd", learning_rate=0.1).num_steps
     500
     """
+
+    guide: ClassVar[Guide] = Guide(
+        exact="point",
+        benefits="the cheapest fit that has a prior",
+        limits="no epistemic uncertainty: too sure away from the data",
+        use_cases="a baseline; the start of samplers; the members of an ensemble",
+        stores="one value of theta",
+        costs="one gradient per step",
+    )
 
     num_steps: int = 2000
     optimizer: str | optax.GradientTransformation = "adam"
@@ -188,6 +198,15 @@ class MLE(MAP):
     >>> MLE(num_steps=100).num_steps
     100
     """
+
+    guide: ClassVar[Guide] = Guide(
+        exact="point",
+        benefits="ordinary training, to compare with",
+        limits="no epistemic uncertainty, no prior: overfits few data",
+        use_cases="a baseline",
+        stores="one value of theta",
+        costs="one gradient per step",
+    )
 
     def objective(self, model: Model, theta: Theta, batch: Batch) -> tuple[Array, tuple[Array, Array]]:
         """log p(D | theta)/N; the prior is shown, not climbed."""

@@ -6,10 +6,12 @@ Chen, Fox & Guestrin, "Stochastic gradient Hamiltonian Monte Carlo" (2014), equa
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
 
+from credo.inference.guide import Guide
 from credo.inference.schedules import Schedule
 from credo.inference.sgld import SGLD
 from credo.typing import Array, Theta
@@ -34,6 +36,15 @@ class SGHMC(SGLD):
     >>> SGHMC(num_samples=500, num_warmup=1000, friction=0.05).plan().num_steps
     6000
     """
+
+    guide: ClassVar[Guide] = Guide(
+        exact="up to its step size",
+        benefits="as SGLD, with momentum: further moves and a smaller bias",
+        limits="gradient noise of small batches counts for more; a friction to set",
+        use_cases="sampling with large data, where SGLD moves too slowly",
+        stores="every kept draw of theta",
+        costs="one gradient of a minibatch per step, and noise for every weight",
+    )
 
     # At this friction it takes a chain as far as SGLD's own default.
     step_size: float | Schedule = 1e-3

@@ -7,7 +7,7 @@ Welling & Teh, "Bayesian learning via stochastic gradient Langevin dynamics" (20
 """
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +16,7 @@ import numpy as np
 from credo import random
 from credo._text import nearest
 from credo.inference import schedules
+from credo.inference.guide import Guide
 from credo.inference.method import Method, Plan, require_at_least
 from credo.inference.schedules import Schedule
 from credo.models.program import Model
@@ -82,6 +83,15 @@ class SGLD(Method):
     >>> SGLD(num_samples=40, num_warmup=1000, thin=10, num_cycles=4, restart="prior").plan().num_kept
     10
     """
+
+    guide: ClassVar[Guide] = Guide(
+        exact="up to its step size",
+        benefits="a Markov chain from minibatches, at the price of SGD",
+        limits="biased by step size and gradient noise; stays around one mode unless it restarts",
+        use_cases="sampling with data too large for full gradients",
+        stores="every kept draw of theta",
+        costs="one gradient of a minibatch per step, and noise for every weight",
+    )
 
     num_samples: int = 1000
     num_warmup: int = 5000

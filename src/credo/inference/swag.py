@@ -16,13 +16,14 @@ Maddox et al., "A simple baseline for Bayesian uncertainty in deep learning" (20
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 
+from credo.inference.guide import Guide
 from credo.inference.importance import evidence
 from credo.inference.method import Method, Needs, Plan, require_at_least
 from credo.inference.point import MAP, PointInfo, PointState, Schedule, named_optimizer
@@ -115,6 +116,15 @@ class SWAG(Method):
     >>> SWAG(num_steps=1000, collect_every=10).num_collected
     100
     """
+
+    guide: ClassVar[Guide] = Guide(
+        exact="approximate",
+        benefits="a Gaussian for the price of training on; scales to any network",
+        limits="around one mode; its width is set by the learning rate",
+        use_cases="large networks; members of an ensemble",
+        stores="mean, variance and the last `rank` iterates",
+        costs="one gradient of a minibatch per step",
+    )
 
     num_steps: int = 2000
     num_warmup: int = 2000

@@ -9,7 +9,7 @@ Non-reversible parallel tempering: a scalable highly parallel MCMC scheme.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,6 +19,7 @@ from jax.flatten_util import ravel_pytree
 from credo.inference import trajectory
 from credo.inference.adaptation import Adaptation, Tuning
 from credo.inference.flat import posterior_of_positions, unravel_theta
+from credo.inference.guide import Guide
 from credo.inference.hmc import FIRST_STEP_SIZE
 from credo.inference.method import START_WHERE_FINITE, Method, Plan, require_at_least
 from credo.models.program import Model
@@ -92,6 +93,15 @@ class ParallelTempering(Method):
     >>> ParallelTempering(num_samples=500, num_temperatures=6).ladder().round(3).tolist()
     [1.0, 0.328, 0.078, 0.01, 0.0, 0.0]
     """
+
+    guide: ClassVar[Guide] = Guide(
+        exact="exact",
+        benefits="visits several modes and weighs them against each other",
+        limits="every temperature costs a chain; round trips get rare as models grow",
+        use_cases="small models with several modes",
+        stores="every kept draw of the coldest chain",
+        costs="num_temperatures × num_leapfrogs gradients of all data per draw",
+    )
 
     num_samples: int = 1000
     num_warmup: int = 1000

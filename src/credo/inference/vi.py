@@ -11,7 +11,7 @@ three are.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
@@ -22,6 +22,7 @@ from credo._text import nearest
 from credo.inference import local_noise
 from credo.inference.families import INSTEAD_OF_FLOW, Family, FlowFamily, MeanField, as_family
 from credo.inference.flow import Warp
+from credo.inference.guide import Guide
 from credo.inference.importance import evidence
 from credo.inference.method import Method, Needs, Plan, require_at_least
 from credo.inference.point import Schedule, named_optimizer
@@ -88,6 +89,15 @@ class BayesByBackprop(Method):
     >>> BayesByBackprop(family="low_rank", num_steps=500).family
     'low_rank'
     """
+
+    guide: ClassVar[Guide] = Guide(
+        exact="approximate",
+        benefits="any parametric q, from diagonal to a flow; learns the prior, takes local latents",
+        limits="noisy gradients; a diagonal q underestimates the spread and may collapse to the prior",
+        use_cases="large models and data; programs with learned priors or latents per row",
+        stores="mean and covariance root of q: twice theta, if diagonal",
+        costs="one or two gradients per step, and some thousand steps more than training",
+    )
 
     num_steps: int = 5000
     family: str | Family = "diagonal"

@@ -1,0 +1,134 @@
+"""The method "auto": one that suits the size of a model and its data, with the reason in a sentence.
+
+Small problems get the exact posterior; middle ones short chains around trained networks, with gradients of all rows;
+large ones training on minibatches. Latents per row, and a prior that is to be learned, leave no choice.
+"""
+
+import math
+from dataclasses import dataclass
+
+from credo.data import Data
+from credo.inference.ensemble import DeepEnsemble
+from credo.inference.laplace import Laplace
+from credo.inference.mclmc import MCLMC
+from credo.inference.method import Method
+from credo.inference.nuts import NUTS
+from credo.inference.point import MAP
+from credo.inference.schedules import Cosine
+from credo.inference.swag import SWAG
+from credo.inference.tempering import ParallelTempering
+from credo.inference.vi import BayesByBackprop
+from credo.models.program import Model
+
+# The work of a gradient of all rows is parameters × rows: 0.3 ms of a core for each million, and 20 µs at least. With
+# these borders and plans, samplers take up to a minute of processor time, half of that on two cores. In the posteriors
+# of small networks on UCI sets NUTS takes the longest trajectories that it may, so max_depth sets its time.
+MAX_PARAMETERS_OF_NUTS, MAX_WORK_OF_NUTS = 100, 100_000
+# Mean log densities of test rows by MCLMC and an ensemble of five, which takes a sixth to two thirds of its time, for
+# two layers of 50 units, one split each: wine −0.78 and −10.98, boston −2.16 and −8.15, concrete −2.68 and −3.38,
+# 2,520 rows of kin8nm 1.24 and 0.75, of power −2.71 and −2.75; energy, the exception, −0.34 and −0.21.
+MAX_WORK_OF_LONG_CHAINS, MAX_WORK_OF_MCLMC = 1_000_000, 10_000_000
+# The draws of the long chains are then 160 MB.
+MAX_PARAMETERS_OF_MCLMC = 100_000
+EXACT = NUTS(num_samples=250, num_warmup=500, max_depth=8)
+LONG_CHAINS = MCLMC(num_samples=100, num_warmup=2000, thin=100, start=MAP(num_steps=500))
+SHORT_CHAINS = MCLMC(num_samples=50, num_warmup=500, thin=40, start=MAP(num_steps=500))
+# In a program of the user's own several modes are likely, and up to here the temperatures that visit them are cheap.
+MAX_PARAMETERS_OF_TEMPERING = 50
+# Beyond, five trainings are too many.
+MAX_PARAMETERS_OF_ENSEMBLES = 1_000_000
+BATCH_SIZE = 256
+# Passes over the data, in steps that are neither too few to arrive nor too many to wait for.
+NUM_EPOCHS, MIN_STEPS, MAX_STEPS = 50, 3_000, 20_000
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A method, and why it suits."""
+
+    method: Method
+    why: str = ""
+
+
+def choose(model: Model, data: Data) -> Choice:
+    """A method for a model and data, by their sizes and by what the model asks for.
+
+    >>> from credo import datasets, models, networks
+    >>> choose(models.regression(networks.MLP([10], out=1)), datasets.gap()).why
+    '32 parameters and 100 rows: small enough for exact sampling, by NUTS'
+    """
+    bound = model if model.rows is not None else model.bind(data)
+    choice = _by_needs(bound, data.size) or _by_size(bound, data.size)
+    sizes = f"{_count(bound.num_parameters, 'parameter')} and {_count(data.size, 'row')}"
+    return Choice(choice.method, f"{sizes}: {choice.why}")
+
+
+def rules() -> dict[str, str]:
+    """Which models and data get which method, in words.
+
+    >>> rules()["latents for each row"]
+    'bayes_by_backprop'
+    """
+    return {
+        "latents for each row": "bayes_by_backprop",
+        "a prior or a noise to be learned": "laplace; bayes_by_backprop for a program without a network",
+        f"up to {MAX_PARAMETERS_OF_NUTS} parameters, and {MAX_WORK_OF_NUTS:,} parameters × rows": "nuts; "
+        f"parallel_tempering for a program without a network, up to {MAX_PARAMETERS_OF_TEMPERING} parameters",
+        f"up to {MAX_PARAMETERS_OF_MCLMC:,} parameters, and {MAX_WORK_OF_MCLMC:,} parameters × rows": "mclmc from "
+        "trained networks",
+        f"up to {MAX_PARAMETERS_OF_ENSEMBLES:,} parameters": "deep_ensemble on minibatches",
+        "beyond": "laplace of the last layer, on minibatches; swag for a program without a network",
+    }
+
+
+def _by_needs(model: Model, num_rows: int) -> Choice | None:
+    """What a model needs that most methods do not have."""
+    if model.has_local_latents:
+        return Choice(_variational(num_rows), "the model draws latents for each row, which takes variational inference")
+    if not model.xi_template:
+        return None
+    names = ", ".join(model.xi_template)
+    if model.initial is None:
+        return Choice(_variational(num_rows), f"variational inference learns what the model leaves open ({names})")
+    laplace = Laplace(training=_training(num_rows))
+    return Choice(laplace, f"what the model leaves open ({names}) is tuned by the evidence, which Laplace has")
+
+
+def _by_size(model: Model, num_rows: int) -> Choice:
+    num, has_network = model.num_parameters, model.initial is not None
+    work = num * num_rows
+    if not has_network and num <= MAX_PARAMETERS_OF_TEMPERING and work <= MAX_WORK_OF_NUTS:
+        tempering = ParallelTempering(num_samples=500, num_warmup=500)
+        return Choice(tempering, "small enough for exact sampling, by parallel tempering in case of several modes")
+    if num <= MAX_PARAMETERS_OF_NUTS and work <= MAX_WORK_OF_NUTS:
+        return Choice(EXACT, "small enough for exact sampling, by NUTS")
+    if num <= MAX_PARAMETERS_OF_MCLMC and work <= MAX_WORK_OF_MCLMC:
+        sampler = LONG_CHAINS if work <= MAX_WORK_OF_LONG_CHAINS else SHORT_CHAINS
+        return Choice(sampler, "too many for NUTS to be quick, so four chains of MCLMC sample around as many modes")
+    if num <= MAX_PARAMETERS_OF_ENSEMBLES:
+        ensemble = DeepEnsemble(_training(num_rows), members=5)
+        return Choice(ensemble, "too many to sample, so an ensemble of five is trained on minibatches")
+    if has_network:
+        laplace = Laplace(subset="last_layer", training=_training(num_rows))
+        return Choice(laplace, "too many to train more than once, so Laplace makes the last layer uncertain")
+    training = _training(num_rows)
+    swag = SWAG(num_steps=training.num_steps, num_warmup=training.num_steps)
+    return Choice(swag, "too many to train more than once, so SWAG fits a Gaussian to the end of one training")
+
+
+def _training(num_rows: int) -> MAP:
+    num_steps = min(max(NUM_EPOCHS * math.ceil(num_rows / BATCH_SIZE), MIN_STEPS), MAX_STEPS)
+    return MAP(num_steps=num_steps, learning_rate=Cosine(1e-2, num_steps), batch_size=_batch_size(num_rows))
+
+
+def _variational(num_rows: int) -> BayesByBackprop:
+    # Where weights are drawn anew at each step, gradients are noisier: it takes twice the steps.
+    return BayesByBackprop(num_steps=2 * _training(num_rows).num_steps, batch_size=_batch_size(num_rows))
+
+
+def _batch_size(num_rows: int) -> int | None:
+    return BATCH_SIZE if num_rows > 2 * BATCH_SIZE else None
+
+
+def _count(num: int, what: str) -> str:
+    return f"{num:,} {what}" + ("" if num == 1 else "s")

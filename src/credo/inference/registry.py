@@ -1,0 +1,82 @@
+"""Every method by its name."""
+
+from collections.abc import Mapping
+
+from credo._text import nearest
+from credo.inference.dropout import MCDropout
+from credo.inference.ensemble import DeepEnsemble
+from credo.inference.hmc import HMC
+from credo.inference.ivon import IVON
+from credo.inference.laplace import Laplace
+from credo.inference.mclmc import MCLMC
+from credo.inference.method import Method
+from credo.inference.metropolis import Metropolis
+from credo.inference.nuts import NUTS
+from credo.inference.point import MAP, MLE
+from credo.inference.sghmc import SGHMC
+from credo.inference.sgld import SGLD
+from credo.inference.swag import SWAG
+from credo.inference.tempering import ParallelTempering
+from credo.inference.vi import BayesByBackprop
+
+# To add a method, write its file and its line here.
+METHODS: Mapping[str, type[Method]] = {
+    "mle": MLE,
+    "map": MAP,
+    "metropolis": Metropolis,
+    "hmc": HMC,
+    "nuts": NUTS,
+    "mclmc": MCLMC,
+    "parallel_tempering": ParallelTempering,
+    "sgld": SGLD,
+    "sghmc": SGHMC,
+    "swag": SWAG,
+    "laplace": Laplace,
+    "mc_dropout": MCDropout,
+    "bayes_by_backprop": BayesByBackprop,
+    "ivon": IVON,
+    "deep_ensemble": DeepEnsemble,
+}
+# What people call them too.
+ALIASES = {
+    "ensemble": "deep_ensemble",
+    "vi": "bayes_by_backprop",
+    "bbb": "bayes_by_backprop",
+    "dropout": "mc_dropout",
+}
+
+
+def as_method(method: Method | str) -> Method:
+    """A method by its name, with its default settings; or the method itself.
+
+    >>> as_method("ensemble").members
+    5
+    """
+    if isinstance(method, Method):
+        return method
+    if isinstance(method, type) and issubclass(method, Method):
+        raise ValueError(f"method is the class {method.__name__}; make an instance of it: credo.{method.__name__}()")
+    return METHODS[method_name(method)]()
+
+
+def method_name(text: str) -> str:
+    """The name of a method in the registry, from a name that people use for it.
+
+    >>> method_name("Deep ensemble")
+    'deep_ensemble'
+    """
+    name = "_".join(str(text).lower().replace("-", " ").split())
+    name = ALIASES.get(name, name)
+    if name not in METHODS:
+        known = ["auto", *METHODS, *ALIASES]
+        raise ValueError(f"unknown method {text!r}{nearest(name, known)}; known are {', '.join(known)}")
+    return name
+
+
+def name_of(method: Method) -> str:
+    """The name of a method in the registry.
+
+    >>> name_of(MAP())
+    'map'
+    """
+    return next(name for name, kind in METHODS.items() if kind is type(method))

@@ -1,0 +1,139 @@
+"""Methods by name with settings by name, as a command line or a configuration file gives them."""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import asdict, fields, replace
+from typing import Any
+
+from credo._text import nearest
+from credo.inference.method import Method
+from credo.inference.registry import METHODS, method_name, name_of
+from credo.inference.schedules import Constant, Cosine, Polynomial
+
+# TOML has no None: this text stands for it, where the setting is not a text by default.
+NONE = "none"
+SCHEDULED = Constant | Cosine | Polynomial
+SCHEDULES: dict[str, Any] = {"constant": Constant, "cosine": Cosine, "polynomial": Polynomial}
+
+
+def build(name: str, settings: Mapping[str, Any] | None = None) -> Method:
+    """A method of the registry with some of its settings changed.
+
+    Arguments:
+        name: of the method, or one that people use for it.
+        settings: by name; those of a method within it as a table, which may name another method.
+
+    >>> build("ensemble", {"members": 3, "method": {"num_steps": 10}}).method.num_steps
+    10
+    """
+    return with_settings(METHODS[method_name(name)](), settings or {})
+
+
+def with_settings(method: Method, settings: Mapping[str, Any]) -> Method:
+    """The method with some settings changed, each checked against its fields."""
+    known = [item.name for item in fields(method)]
+    changes = {}
+    for name, value in settings.items():
+        if name not in known:
+            raise ValueError(
+                f"{type(method).__name__} has no setting {name!r}{nearest(name, known)}; it has {', '.join(known)}"
+            )
+        changes[name] = _checked(f"{type(method).__name__}.{name}", value, getattr(method, name))
+    return replace(method, **changes)
+
+
+def settings_of(method: Method) -> dict[str, Any]:
+    """All settings that text can hold: `build(name, settings_of(method))` is the method again, where those are all.
+
+    >>> settings_of(build("ensemble"))["method"]["name"]
+    'map'
+    """
+    return {
+        item.name: _as_settings(value)
+        for item in fields(method)
+        if isinstance(value := getattr(method, item.name), str | int | float | bool | None | tuple | Method | SCHEDULED)
+    }
+
+
+def parse(text: str) -> dict[str, Any]:
+    """Settings from `name=value`, where `outer.inner=value` is one of a method within.
+
+    >>> parse("method.num_steps=100"), parse("prediction=linear"), parse("batch_size=none")
+    ({'method': {'num_steps': 100}}, {'prediction': 'linear'}, {'batch_size': 'none'})
+    """
+    path, equals, written = text.partition("=")
+    if not equals or not path.strip():
+        raise ValueError(f"a setting is written name=value, and this is {text!r}")
+    try:
+        value = tomllib.loads(f"value = {written}")["value"]
+    except tomllib.TOMLDecodeError:
+        value = written.strip()
+    for name in reversed(path.strip().split(".")):
+        value = {name: as_value(value)}
+    return value
+
+
+def merged(first: Mapping[str, Any], then: Mapping[str, Any]) -> dict[str, Any]:
+    """Two tables of settings in one; the second wins."""
+    result = dict(first)
+    for name, value in then.items():
+        now = result.get(name)
+        result[name] = merged(now, value) if isinstance(now, Mapping) and isinstance(value, Mapping) else value
+    return result
+
+
+def as_value(value: Any) -> Any:
+    """What a value of TOML is among settings: its lists are our tuples."""
+    if isinstance(value, Mapping):
+        return {name: as_value(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return tuple(map(as_value, value))
+    return value
+
+
+def _as_settings(value: Any) -> Any:
+    if value is None:
+        return NONE
+    if isinstance(value, Method):
+        return {"name": name_of(value)} | settings_of(value)
+    if isinstance(value, SCHEDULED):
+        return {"schedule": type(value).__name__.lower()} | asdict(value)
+    return value
+
+
+def _scheduled(name: str, settings: Mapping[str, Any]) -> Any:
+    """A schedule of the number that a setting else is."""
+    kind = str(settings["schedule"]).lower()
+    if kind not in SCHEDULES:
+        raise ValueError(
+            f"{name}: unknown schedule {kind!r}{nearest(kind, SCHEDULES)}; known are {', '.join(SCHEDULES)}"
+        )
+    try:
+        return SCHEDULES[kind](**{key: value for key, value in settings.items() if key != "schedule"})
+    except TypeError as error:
+        known = ", ".join(item.name for item in fields(SCHEDULES[kind]))
+        raise ValueError(f"{name}: a {kind} schedule has the settings {known}, got {dict(settings)}") from error
+
+
+def _checked(name: str, value: Any, now: Any) -> Any:
+    if isinstance(value, Mapping):
+        inner = dict(value)
+        if "schedule" in inner:
+            return _scheduled(name, inner)
+        if "name" in inner:
+            return build(inner.pop("name"), inner)
+        if not isinstance(now, Method):
+            raise ValueError(f"{name} is {now!r}, which has no settings of its own; name a method: {name}.name=map")
+        return with_settings(now, inner)
+    value = as_value(value)
+    if value == NONE and not isinstance(now, str):
+        return None
+    if isinstance(now, Method) and isinstance(value, str):
+        return METHODS[method_name(value)]()
+    if name.endswith(".start") and isinstance(value, str) and value in METHODS:
+        return METHODS[value]()
+    expected: Any = {bool: bool, int: int, float: (int, float), str: str}.get(type(now))
+    wrong = expected is not None and not isinstance(value, expected)
+    if wrong or (isinstance(value, bool) and type(now) in (int, float)):
+        raise ValueError(f"{name} is {now!r} by default, and cannot be {value!r}; pass a value of that type")
+    return float(value) if type(now) is float and isinstance(value, int) else value
