@@ -1,6 +1,7 @@
 """Plots: the only importer of matplotlib. Each takes computed values, draws into Axes and returns them."""
 
 from credo.plot.calibration import calibration
+from credo.plot.comparison import comparison
 from credo.plot.confusion import confusion
 from credo.plot.fans import fan
 from credo.plot.graph import graph
@@ -17,6 +18,7 @@ __all__ = [
     "bands",
     "calibration",
     "class_map",
+    "comparison",
     "confusion",
     "fan",
     "graph",

@@ -1,0 +1,35 @@
+"""Methods side by side: what each is worth, and what it costs."""
+
+from matplotlib.axes import Axes
+
+from credo.evaluation.compare import Comparison
+from credo.plot import style
+
+
+def comparison(result: Comparison, *, by: str | None = None, ax: Axes | None = None) -> Axes:
+    """A score of each method with its standard error, over the time it took to train.
+
+    Arguments:
+        result: of `credo.compare`.
+        by: the score; the one the methods are sorted by where absent.
+    """
+    name = by or result.by
+    ax = style.axes(ax)
+    for number, (method, scores) in enumerate(result.scores.items()):
+        score = scores[name]
+        ax.errorbar(
+            result.costs[method].training_seconds,
+            score.value,
+            yerr=score.standard_error,
+            fmt=style.MARKERS[number % len(style.MARKERS)],
+            color=style.COLOURS[number % len(style.COLOURS)],
+            capsize=3,
+            label=method,
+        )
+    first = next(iter(result.scores.values()))
+    best = first.best(name)
+    hint = f"{best} is better" if best in ("higher", "lower") else f"best at {best}"
+    ax.set_xscale("log")
+    ax.set(xlabel="seconds to train", ylabel=f"{first.label(name)} ({hint})")
+    ax.legend(frameon=False)
+    return ax
