@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from credo._version import __version__
 
 if TYPE_CHECKING:
-    from credo import datasets, evaluation, models, networks, plot
+    from credo import datasets, evaluation, models, networks, plot, runs, sklearn, tables
     from credo.data import Data
     from credo.dropout import Dropout
     from credo.evaluation.compare import compare
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from credo.evaluation.recalibration import recalibrate
     from credo.evaluation.report import report
     from credo.inference import schedules
+    from credo.inference.auto import Choice, choose
     from credo.inference.dropout import MCDropout
     from credo.inference.engine import NonFiniteError
     from credo.inference.ensemble import DeepEnsemble
@@ -50,6 +51,7 @@ _HOME = {
     "IVON": "credo.inference.ivon",
     "Flow": "credo.posterior",
     "Gaussian": "credo.posterior",
+    "Choice": "credo.inference.auto",
     "Data": "credo.data",
     "DeepEnsemble": "credo.inference.ensemble",
     "Draws": "credo.posterior",
@@ -74,6 +76,7 @@ _HOME = {
     "SGLD": "credo.inference.sgld",
     "SWAG": "credo.inference.swag",
     "Scores": "credo.evaluation.evaluate",
+    "choose": "credo.inference.auto",
     "compare": "credo.evaluation.compare",
     "conformal": "credo.evaluation.conformal",
     "evaluate": "credo.evaluation.evaluate",
@@ -92,7 +95,10 @@ _MODULES = {
     "networks": "credo.networks",
     "plot": "credo.plot",
     "priors": "credo.models.priors",
+    "runs": "credo.runs",
     "schedules": "credo.inference.schedules",
+    "sklearn": "credo.sklearn",
+    "tables": "credo.tables",
 }
 
 
@@ -122,6 +128,7 @@ __all__ = [
     "SWAG",
     "VI",
     "BayesByBackprop",
+    "Choice",
     "Data",
     "DeepEnsemble",
     "Draws",
@@ -141,6 +148,7 @@ __all__ = [
     "Proposal",
     "Scores",
     "__version__",
+    "choose",
     "compare",
     "conformal",
     "datasets",
@@ -156,5 +164,8 @@ __all__ = [
     "priors",
     "recalibrate",
     "report",
+    "runs",
     "schedules",
+    "sklearn",
+    "tables",
 ]

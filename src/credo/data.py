@@ -5,11 +5,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Self
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
 from credo.typing import Batch
+
+# Moments and scaling are computed in double precision on so many numbers at a time, 8 MB.
+BLOCK_NUMBERS = 2**20
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,8 +133,9 @@ class Data:
 
     def batch(self) -> Batch:
         """The whole set in standardised units, as JAX arrays: x float32, y float32 or int32 labels."""
-        x, y = self.scaling.inputs(self.x), self.scaling.targets(self.y)
-        return Batch(jnp.asarray(x), jnp.asarray(y), self.size)
+        # Fresh arrays that nobody else writes to: JAX may take x as it is, where asarray would make two copies.
+        x, y = jax.device_put(self.scaling.inputs(self.x), may_alias=True), jnp.asarray(self.scaling.targets(self.y))
+        return Batch(x, y, self.size)
 
     def with_scaling(self, scaling: Scaling) -> "Data":
         """The same rows seen through another scaling, which splits of them then keep."""
@@ -231,9 +236,28 @@ def _is_identity(mean: np.ndarray, scale: np.ndarray) -> bool:
 def _affine(values: np.ndarray, mean: np.ndarray, scale: np.ndarray) -> np.ndarray:
     if _is_identity(mean, scale):
         return values.astype(np.float32)
-    centred = np.subtract(values, mean, dtype=np.float64)
-    centred /= scale
-    return centred.astype(np.float32)
+    scaled = _aligned(values.shape)
+    for rows in _blocks(values):
+        centred = np.subtract(values[rows], mean, dtype=np.float64)
+        centred /= scale
+        scaled[rows] = centred
+    return scaled
+
+
+def _aligned(shape: tuple[int, ...]) -> np.ndarray:
+    """An empty array of single precision that begins at a multiple of 64 bytes: JAX takes no other as it is."""
+    num_bytes = 4 * int(np.prod(shape))
+    memory = np.empty(num_bytes + 64, np.uint8)
+    first = -memory.ctypes.data % 64
+    return memory[first : first + num_bytes].view(np.float32).reshape(shape)
+
+
+def _blocks(values: np.ndarray) -> list[Any]:
+    """Rows some at a time: a large set in single precision must not become a larger one in double on its way."""
+    if values.size <= BLOCK_NUMBERS:
+        return [...]
+    size = max(1, BLOCK_NUMBERS * len(values) // values.size)
+    return [slice(first, first + size) for first in range(0, len(values), size)]
 
 
 def _fitted(x: np.ndarray, y: np.ndarray) -> Scaling:
@@ -245,9 +269,10 @@ def _fitted(x: np.ndarray, y: np.ndarray) -> Scaling:
 
 def _moments(values: np.ndarray, axes: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
     mean = np.mean(values, axis=axes, dtype=np.float64)
-    scale = np.std(values, axis=axes, dtype=np.float64)
-    # The mean of n equal numbers is off by up to n roundings: a spread of that size is that of a constant.
     num_terms = np.prod([values.shape[axis] for axis in axes])
+    squares = (np.square(np.subtract(values[rows], mean, dtype=np.float64)).sum(axis=axes) for rows in _blocks(values))
+    scale = np.sqrt(sum(squares) / num_terms)
+    # The mean of n equal numbers is off by up to n roundings: a spread of that size is that of a constant.
     constant = scale <= num_terms * np.finfo(np.float64).eps * np.abs(mean)
     return np.asarray(mean), np.where(constant, 1.0, scale)
 

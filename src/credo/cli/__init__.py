@@ -3,16 +3,34 @@
 import typer
 
 from credo._version import __version__
+from credo.cli.compare import compare
 from credo.cli.demo import demo
+from credo.cli.errors import told
+from credo.cli.evaluate import evaluate
+from credo.cli.example import example
+from credo.cli.fit import fit
+from credo.cli.inspect import inspect
+from credo.cli.methods import methods
+from credo.cli.predict import predict
 
 EXAMPLES = """
 Examples:
 
-  credo demo                     fit two small networks, see a table, figures and reports
+  credo fit train.csv --target price --out run/      fit a network to a table
 
-  credo demo --out figures/      put the figures elsewhere
+  credo predict run/ new.csv -o out.csv              with its uncertainty
 
-  credo --version                which credo is this
+  credo evaluate run/ test.csv --report report.html  does it know what it knows?
+
+  credo compare train.csv --target price             which method is worth it?
+
+  credo inspect run/                                 what was fitted, how healthy
+
+  credo methods                                      every method and its limits
+
+  credo example paperfold                            the paper's examples
+
+  credo demo --out figures/                          all of it on embedded data
 """
 
 app = typer.Typer(
@@ -21,6 +39,7 @@ app = typer.Typer(
     epilog=EXAMPLES,
     no_args_is_help=True,
     rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -40,4 +59,8 @@ def main(
     """Bayesian neural networks: networks that know what they do not know."""
 
 
-app.command()(demo)
+for command in (fit, predict, evaluate, compare, inspect, methods, demo):
+    app.command()(told(command))
+app.add_typer(example, name="example")
+for found in example.registered_commands:
+    found.callback = told(found.callback) if found.callback else None

@@ -1,6 +1,6 @@
 """`credo.report`: what a network knows, and whether to believe it, on one page that can be sent to anyone."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +34,7 @@ def report(
     outside: Any = None,
     title: str = "What the network knows",
     scores: Scores | None = None,
+    columns: Sequence[tuple[str, str]] = (),
 ) -> Path:
     """Write one self-contained HTML file: model, settings, diagnostics with advice, scores and plots.
 
@@ -44,6 +45,7 @@ def report(
         outside: inputs from elsewhere, to see whether they are recognised.
         title: the heading of the page.
         scores: from `credo.evaluate` on the same data, if they are at hand.
+        columns: what was done with each column of a table, (name, words), as `credo.tables.Encoding.says` has it.
 
     Returns the path of the file.
     """
@@ -65,6 +67,7 @@ def report(
         _predictions(posterior, prediction, test),
         _diagnostics(posterior),
         _model(posterior),
+        *([_columns(columns)] if columns else []),
         _settings(posterior),
     ]
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -214,6 +217,12 @@ def _model(posterior: "Posterior | Recalibrated") -> Section:
     _draw(section, plot.graph(graph), "The belief network: filled is observed, empty is unknown, a box is repeated")
     section.code(str(graph))
     section.code(str(posterior.model.describe()))
+    return section
+
+
+def _columns(columns: Sequence[tuple[str, str]]) -> Section:
+    section = Section("Columns")
+    section.table(("column", "what was done with it"), columns)
     return section
 
 

@@ -1,4 +1,4 @@
-"""The command line."""
+"""The command line starts at once, and helps."""
 
 import re
 import subprocess
@@ -8,7 +8,9 @@ import pytest
 from typer.testing import CliRunner
 
 import credo
-from credo.cli import app
+from credo.cli import app, completion
+from credo.inference.registry import METHODS
+from credo.networks import from_text
 
 
 @pytest.fixture
@@ -33,6 +35,13 @@ def test_help_has_examples(command, flag):
 
 def test_help_of_a_command(command):
     assert "--seed" in command("demo", "--help").output
+    assert "sd² = epistemic² + aleatoric²" in command("predict", "--help").output
+
+
+@pytest.mark.parametrize("name", ["fit", "predict", "evaluate", "compare", "inspect", "methods", "example", "demo"])
+def test_every_command_is_there(command, name):
+    assert f" {name} " in command("--help").output
+    assert command(name, "--help").exit_code == 0
 
 
 def test_unknown_command_is_an_error(command):
@@ -41,21 +50,22 @@ def test_unknown_command_is_an_error(command):
     assert "demo" in result.output
 
 
-def test_help_starts_at_once():
+@pytest.mark.parametrize("arguments", [["--help"], ["fit", "--help"]])
+def test_help_starts_at_once(arguments):
     """Nothing heavy is imported before a command runs."""
-    script = """
+    script = f"""
 import sys
 from credo.cli import app
 try:
-    app(["--help"])
+    app({arguments})
 except SystemExit as end:
     code = end.code
-heavy = {"jax", "numpyro", "flax", "arviz", "matplotlib", "numpy"} & set(sys.modules)
-sys.exit(f"imported {heavy}" if heavy else code)
+heavy = set(sys.modules) & set("jax numpyro flax arviz matplotlib numpy polars pandas".split())
+sys.exit("imported " + str(heavy) if heavy else code)
 """
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
-    assert "Examples:" in result.stdout
+    assert "Usage:" in result.stdout
 
 
 def test_demo_draws_figures_and_prints_a_table(command, tmp_path):
@@ -77,3 +87,10 @@ def test_demo_draws_figures_and_prints_a_table(command, tmp_path):
     last = "".join(result.output.splitlines()[-2:])
     assert str(out.resolve() / "regression.html") in last
     assert str(out.resolve() / "classification.html") in last
+
+
+def test_the_shell_completes_names():
+    assert set(completion.METHODS) == {"auto", *METHODS}
+    assert completion.complete_method("nu") == ["nuts"]
+    assert completion.complete_methods("map,lap") == ["map,laplace"]
+    assert all(from_text(name, 1) for name in completion.complete_network(""))

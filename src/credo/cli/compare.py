@@ -1,0 +1,55 @@
+"""`credo compare`: which method is worth its cost on this table?"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from credo.cli.completion import complete_methods, complete_network
+from credo.cli.voice import Json, Quiet, Verbose, Voice
+
+
+def compare(
+    file: Annotated[Path, typer.Argument(help="The table: .csv, .parquet or .npz.")],
+    target: Annotated[str | None, typer.Option("--target", "-t", help="The column to predict.")] = None,
+    methods: Annotated[
+        str, typer.Option("--methods", "-m", help="Separated by commas.", autocompletion=complete_methods)
+    ] = "map,deep_ensemble,laplace,nuts",
+    test: Annotated[Path | None, typer.Option(help="A test table.")] = None,
+    holdout: Annotated[float, typer.Option(help="Without a test table: the share of rows to judge on.")] = 0.2,
+    network: Annotated[
+        str, typer.Option("--network", "-n", help="linear, mlp:50,50, …", autocompletion=complete_network)
+    ] = "mlp:50,50",
+    task: Annotated[str, typer.Option(help="regression, binary or multi-class. [default: found from the target]")] = "",
+    drop: Annotated[str, typer.Option(help="Columns not to use: id,name.")] = "",
+    seed: Annotated[int, typer.Option(help="The same seed gives the same bits.")] = 0,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the picture and the table.")] = Path("compare"),
+    as_json: Json = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+) -> None:
+    """Fit several methods to one table and judge them on rows they have not seen: a table, a picture, and advice."""
+    from credo import plot
+    from credo.comparing import compare_methods, recommend
+    from credo.plot.comparison import comparison
+    from credo.runs import Config
+
+    voice = Voice(as_json, quiet, verbose)
+    dropped = tuple(name.strip() for name in drop.split(",") if name.strip())
+    config = Config(str(file), target, task=task, drop=dropped, network=network, seed=seed)
+    result = compare_methods(
+        config,
+        [name.strip() for name in methods.split(",") if name.strip()],
+        test=test,
+        holdout=holdout,
+        tell=voice.say,
+        progress=voice.progress,
+    )
+    advice = recommend(result)
+    out.mkdir(parents=True, exist_ok=True)
+    plot.save(comparison(result), out / "comparison.png")
+    (out / "comparison.csv").write_text(result.to_frame().to_csv(), encoding="utf-8")
+    voice.say(result, markup=True)
+    voice.say(advice)
+    voice.say(f"Picture and table: {out / 'comparison.png'}, {out / 'comparison.csv'}")
+    voice.result({"methods": result.to_dict(), "by": result.by, "recommendation": advice})

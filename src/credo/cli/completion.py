@@ -1,0 +1,37 @@
+"""What the shell completes. Names stand here so that a tab does not have to wait for JAX; a test holds them true."""
+
+METHODS = (
+    "auto",
+    "mle",
+    "map",
+    "metropolis",
+    "hmc",
+    "nuts",
+    "mclmc",
+    "parallel_tempering",
+    "sgld",
+    "sghmc",
+    "swag",
+    "laplace",
+    "mc_dropout",
+    "bayes_by_backprop",
+    "ivon",
+    "deep_ensemble",
+)
+NETWORKS = ("linear", "mlp:50", "mlp:50,50", "mlp:50,50,relu")
+
+
+def complete_method(incomplete: str) -> list[str]:
+    """Methods that begin so."""
+    return [name for name in METHODS if name.startswith(incomplete)]
+
+
+def complete_methods(incomplete: str) -> list[str]:
+    """The last of a list of methods, separated by commas."""
+    before, comma, last = incomplete.rpartition(",")
+    return [f"{before}{comma}{name}" for name in complete_method(last)]
+
+
+def complete_network(incomplete: str) -> list[str]:
+    """Networks that begin so."""
+    return [name for name in NETWORKS if name.startswith(incomplete)]

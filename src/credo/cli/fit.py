@@ -1,0 +1,137 @@
+"""`credo fit`: a network with uncertainty from a table in a file."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from credo.cli.completion import complete_method, complete_network
+from credo.cli.voice import Json, Quiet, Verbose, Voice
+
+if TYPE_CHECKING:
+    from credo.runs import Config, Prepared, Run
+
+
+def fit(
+    file: Annotated[Path | None, typer.Argument(help="The table: .csv, .parquet or .npz.", show_default=False)] = None,
+    target: Annotated[str | None, typer.Option("--target", "-t", help="The column to predict.")] = None,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The folder of the run.")] = Path("run"),
+    method: Annotated[
+        str | None,
+        typer.Option(
+            "--method",
+            "-m",
+            help="Its name (see credo methods), or auto. [default: auto]",
+            autocompletion=complete_method,
+        ),
+    ] = None,
+    network: Annotated[
+        str | None,
+        typer.Option(
+            "--network",
+            "-n",
+            help="linear, mlp:50,50 or mlp:50,50,relu. [default: mlp:50,50]",
+            autocompletion=complete_network,
+        ),
+    ] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", help="A setting of the method, name=value; again for another.")
+    ] = None,
+    task: Annotated[
+        str | None, typer.Option(help="regression, binary or multi-class. [default: found from the target]")
+    ] = None,
+    drop: Annotated[str | None, typer.Option(help="Columns not to use: id,name.")] = None,
+    prior_scale: Annotated[float | None, typer.Option(help="σ of the weights' prior N(0, σ²). [default: 1]")] = None,
+    seed: Annotated[int | None, typer.Option(help="The same seed gives the same bits. [default: 0]")] = None,
+    config: Annotated[Path | None, typer.Option(help="A TOML file in place of these; flags given too win.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was stopped.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a run that is there.")] = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+) -> None:
+    """Fit a network to a table, and keep it in a folder. Says what it did with each column, and why this method."""
+    from credo.runs import prepare, require_free
+
+    voice = Voice(as_json, quiet, verbose)
+    require_free(out, resume=resume, overwrite=overwrite)
+    given = {
+        "data": None if file is None else str(file),
+        "target": target,
+        "method": method,
+        "network": network,
+        "task": task,
+        "drop": None if drop is None else tuple(name.strip() for name in drop.split(",")),
+        "prior_scale": prior_scale,
+        "seed": seed,
+    }
+    if resume and file is None and config is None:
+        config = out / "config.toml"
+    prepared = prepare(_config(config, {name: value for name, value in given.items() if value is not None}, settings))
+    _describe(voice, prepared)
+    go_on = f"to go on: credo fit --resume --out {out}"
+    try:
+        run = prepared.fit(out, resume=resume, overwrite=overwrite, progress=voice.progress)
+    except KeyboardInterrupt as stop:
+        raise KeyboardInterrupt(go_on) from stop
+    if run.posterior.provenance.interrupted:
+        raise KeyboardInterrupt(go_on)
+    _conclude(voice, run)
+
+
+def _config(path: Path | None, given: dict[str, Any], settings: list[str] | None) -> "Config":
+    """The settings of a file, and over them those of the command line."""
+    from dataclasses import replace
+
+    from credo.inference.settings import merged, parse
+    from credo.runs import Config
+
+    if path is None:
+        if "data" not in given:
+            raise ValueError("name the table to fit: credo fit train.csv --target price")
+        config = Config(**given)
+    else:
+        config = Config.read(path)
+        if "data" in given:
+            config = replace(config, data_sha256="")  # another file, and welcome
+        if "method" in given:
+            config = replace(config, settings={}, why="")  # the settings were those of the other method
+        config = replace(config, **given)
+    for text in settings or ():
+        config = replace(config, settings=merged(config.settings, parse(text)))
+    return config
+
+
+def _describe(voice: Voice, prepared: "Prepared") -> None:
+    """What is about to be fitted, and to what."""
+    encoding, config = prepared.encoding, prepared.config
+    rounded = "" if prepared.data.x.dtype == "float64" else ", so many that they are held in single precision"
+    voice.say(f"{config.data}: {encoding.num_rows:,} rows{rounded}")
+    voice.table(("column", "what was done with it"), encoding.says)
+    bound = prepared.model.bind(prepared.data)
+    voice.say(f"Task: {encoding.target.says}")
+    voice.say(f"Network: {config.network}, {len(encoding.names)} inputs, {bound.num_parameters:,} parameters")
+    voice.say(f"Method: {config.method}{f', {config.why}' if config.why else ', as was asked for'}")
+    for name, value in config.settings.items():
+        voice.detail(f"  {name} = {value}")
+
+
+def _conclude(voice: Voice, run: "Run") -> None:
+    """How it went, and where it is."""
+    verdict = run.posterior.diagnostics.verdict
+    voice.detail(str(run.posterior.diagnostics))
+    voice.say(f"Health: {verdict}")
+    seconds = run.posterior.provenance.seconds
+    voice.say(f"Saved in {run.folder} after {seconds:.1f} s. Next: credo predict {run.folder} new.csv -o out.csv")
+    voice.result(
+        {
+            "folder": str(run.folder),
+            "task": run.encoding.target.task,
+            "method": run.config.method,
+            "why": run.config.why,
+            "rows": run.encoding.num_rows,
+            "columns": dict(run.encoding.says),
+            "seconds": seconds,
+            "verdict": verdict,
+        }
+    )

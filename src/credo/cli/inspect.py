@@ -1,0 +1,29 @@
+"""`credo inspect`: what was fitted, on what, and how healthy it is."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from credo.cli.voice import Json, Quiet, Verbose, Voice
+
+
+def inspect(
+    run: Annotated[Path, typer.Argument(help="The folder of a run, made by credo fit; it need not have ended.")],
+    as_json: Json = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+) -> None:
+    """Tell what a run is: the table and its columns, the network, the method, and its health."""
+    from credo.runs import describe
+
+    voice = Voice(as_json, quiet, verbose)
+    found = describe(run)
+    voice.say(f"{run}: {found['state']}")
+    voice.table(("", "setting"), [(name, str(value)) for name, value in found["settings"].items()])
+    voice.table(("column", "what was done with it"), found["columns"].items())
+    for line in (found["model"], found["diagnostics"]):
+        voice.detail(line)
+    if found["verdict"]:
+        voice.say(f"Health: {found['verdict']}")
+    voice.result(found)

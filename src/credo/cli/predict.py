@@ -1,0 +1,49 @@
+"""`credo predict`: what a run says of new rows."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from credo.cli.voice import Json, Quiet, Verbose, Voice
+
+
+def predict(
+    run: Annotated[Path, typer.Argument(help="The folder of a run, made by credo fit.")],
+    file: Annotated[Path, typer.Argument(help="New rows: .csv, .parquet or .npz.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="A .csv, .parquet or .npz file. [default: CSV to the terminal]")
+    ] = None,
+    level: Annotated[float, typer.Option(help="The probability that the target lies between lower and upper.")] = 0.95,
+    keep: Annotated[str, typer.Option(help="Columns to copy from the file: id,name.")] = "",
+    unknown: Annotated[
+        str, typer.Option(help="New categories and text among numbers: an error, or missing to treat them so.")
+    ] = "error",
+    as_json: Json = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+) -> None:
+    """Predict new rows, with uncertainty.
+
+    Regression: mean, sd, epistemic, aleatoric, lower, upper. Epistemic (more data would settle it) and aleatoric (the
+    noise that stays) are standard deviations, in the unit of the target: sd² = epistemic² + aleatoric².
+
+    Classes: the probability of each (p_…), the label of the most probable, entropy and mutual_information in nats: all
+    uncertainty, and its epistemic part.
+    """
+    from credo.runs import Run
+    from credo.tables.predictions import write, write_csv
+
+    voice = Voice(as_json, quiet, verbose)
+    loaded = Run.load(run)
+    kept = [name.strip() for name in keep.split(",") if name.strip()]
+    frames = loaded.predict(file, level=level, keep=kept, unknown=unknown)  # type: ignore[arg-type]
+    if as_json and out is None:
+        voice.result([row for frame in frames for row in frame.to_dicts()])
+    elif out is None:
+        write_csv(frames, sys.stdout.buffer)
+    else:
+        num_rows = write(frames, out)
+        voice.say(f"Predicted {num_rows:,} rows: {out}")
+        voice.result({"rows": num_rows, "file": str(out)})

@@ -1,0 +1,83 @@
+"""Cells of a table as numbers, truth values, dates or words, whatever type they came in."""
+
+import polars as pl
+
+from credo.tables.files import MISSING
+
+TRUE = ("true", "yes", "t", "y")
+FALSE = ("false", "no", "f", "n")
+# The year first, or points between: dates whose day and month cannot be confused.
+DATE_LIKE = r"^(\d{4}[-/]\d{1,2}[-/]\d{1,2}|\d{1,2}\.\d{1,2}\.\d{4})([ T]\d{1,2}:\d{2}.*)?$"
+DAYS = ("%Y-%m-%d", "%Y/%m/%d", "%d.%m.%Y")
+TIMES = ("", " %H:%M", " %H:%M:%S%.f")
+# Of a time with its zone the zone is left out: a column is taken to be of one place.
+ZONE = r"(\d:\d{2}\S*?)\s*(Z|[+-]\d{2}:?\d{2})$"
+
+
+def clean(cells: pl.Series) -> pl.Series:
+    """Text without the spaces around it; null where a cell holds nothing, or says so.
+
+    >>> clean(pl.Series([" a ", "", "NA"])).to_list()
+    ['a', None, None]
+    """
+    if cells.dtype in (pl.Categorical, pl.Enum):
+        cells = cells.cast(pl.String)
+    if cells.dtype.is_float():
+        return cells.fill_nan(None)
+    if cells.dtype != pl.String:
+        return cells
+    stripped = cells.str.strip_chars()
+    return stripped.set(stripped.is_in(MISSING), None)
+
+
+def numbers(cells: pl.Series) -> pl.Series:
+    """Float64; null where a clean cell is no number.
+
+    >>> numbers(pl.Series(["1e3", "-2", "two"])).to_list()
+    [1000.0, -2.0, None]
+    """
+    if cells.dtype == pl.String or cells.dtype.is_numeric() or cells.dtype == pl.Null:
+        return cells.cast(pl.Float64, strict=False).fill_nan(None)
+    return _nothing(cells, pl.Float64)
+
+
+def booleans(cells: pl.Series) -> pl.Series:
+    """True or false; null where a clean cell is neither. Numbers are numbers, also 0 and 1.
+
+    >>> booleans(pl.Series(["yes", "No", "1"])).to_list()
+    [True, False, None]
+    """
+    if cells.dtype == pl.Boolean:
+        return cells
+    if cells.dtype != pl.String:
+        return _nothing(cells, pl.Boolean)
+    lowered = cells.str.to_lowercase()
+    return lowered.is_in(TRUE).set(~lowered.is_in(TRUE + FALSE), None)
+
+
+def dates(cells: pl.Series) -> pl.Series:
+    """Datetimes; null where a clean cell is none, or could be read in two ways, such as 3/4/2020.
+
+    >>> dates(pl.Series(["2020-02-01", "1.2.2020", "2020-02-01 00:00", "3/4/2020"])).null_count()
+    1
+    """
+    kind = pl.Datetime("us")
+    if cells.dtype.is_temporal() and cells.dtype not in (pl.Time, pl.Duration):
+        return cells.dt.replace_time_zone(None).cast(kind) if isinstance(cells.dtype, pl.Datetime) else cells.cast(kind)
+    if cells.dtype != pl.String or not cells.str.contains(DATE_LIKE).any():
+        return _nothing(cells, kind)
+    text = cells.str.replace(ZONE, "$1").str.replace("T", " ", literal=True)
+    found = _nothing(cells, kind)
+    for pattern in (day + time for time in TIMES for day in DAYS):
+        if found.null_count() > cells.null_count():
+            found = found.zip_with(found.is_not_null(), text.str.to_datetime(pattern, strict=False, time_unit="us"))
+    return found
+
+
+def words(cells: pl.Series) -> pl.Series:
+    """Clean cells as text."""
+    return cells.cast(pl.String)
+
+
+def _nothing(cells: pl.Series, kind: type[pl.DataType] | pl.DataType) -> pl.Series:
+    return pl.Series(cells.name, [None] * len(cells), dtype=kind)

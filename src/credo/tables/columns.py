@@ -1,0 +1,316 @@
+"""What becomes of the columns of a table: each kind knows how to turn its cells into numbers, and can say so in words.
+
+Missing cells are filled in, and where some were missing at fit a further column of 0 and 1 says which. The same rules
+hold at fit and at prediction: a column carries all that it learned.
+"""
+
+import warnings
+from dataclasses import asdict, dataclass, replace
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import polars as pl
+
+from credo._text import nearest
+from credo.tables.cells import booleans, clean, dates, numbers, words
+
+Unknown = Literal["error", "missing"]
+Rows = range | np.ndarray
+ALL_ROWS = range(1, 2**62)
+DAYS_PER_YEAR = 365.2425
+MICROSECONDS_PER_DAY = 86_400_000_000
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the table, and the numbers that stand for it.
+
+    Args:
+        name: in the table.
+        num_missing: cells that were missing at fit: where there were any, a column says which.
+    """
+
+    kind: ClassVar[str] = ""
+    name: str
+    num_missing: int = 0
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the numbers."""
+        return (*self.values_names, f"{self.name} is missing") if self.num_missing else self.values_names
+
+    @property
+    def values_names(self) -> tuple[str, ...]:
+        return (self.name,)
+
+    @property
+    def is_used(self) -> bool:
+        """Whether anything of it reaches the network."""
+        return bool(self.names)
+
+    @property
+    def says(self) -> str:
+        """What was done with it, in words."""
+        raise TypeError(f"{type(self).__name__} says nothing")
+
+    @property
+    def filling(self) -> str:
+        """What stands for a missing cell, in words."""
+        raise TypeError(f"{type(self).__name__} fills nothing")
+
+    def read(self, cells: pl.Series) -> pl.Series:
+        """Clean cells as values of this kind; null where a cell is missing, or not of this kind."""
+        raise TypeError(f"{type(self).__name__} reads nothing")
+
+    def numbers_of(self, values: pl.Series) -> np.ndarray:
+        """Values that `read` gave, as numbers (rows, len(values_names)); those that are null are filled in."""
+        raise TypeError(f"{type(self).__name__} has no numbers")
+
+    def encode(self, cells: pl.Series, *, unknown: Unknown = "error", rows: Rows = ALL_ROWS) -> np.ndarray:
+        """Cells as numbers, (rows, len(names)).
+
+        Args:
+            cells: of any type; text is parsed.
+            unknown: "error" refuses a cell that the column has no rule for (a new category, text among numbers);
+                "missing" treats it as a missing one.
+            rows: their numbers in the file, for errors.
+        """
+        cleaned = clean(cells)
+        values = self.read(cleaned)
+        if unknown == "error" and values.null_count() > cleaned.null_count():
+            strange = (values.is_null() & cleaned.is_not_null()).arg_true()[0]
+            raise ValueError(self._refusal(str(cleaned[strange]), int(rows[strange])))
+        found = self.numbers_of(values)
+        if not self.num_missing:
+            if values.null_count():
+                _tell(f"column {self.name!r} has missing cells, and had none at fit: they become {self.filling}")
+            return found
+        return np.column_stack([found, values.is_null().to_numpy()])
+
+    def _refusal(self, cell: str, row: int) -> str:
+        return (
+            f"column {self.name!r} is {self.kind}, and holds {cell!r} in row {row}{self._hint(cell)}; correct the "
+            "file, or treat what is unknown as missing: --unknown missing (in Python unknown='missing')"
+        )
+
+    def _hint(self, cell: str) -> str:
+        return ""
+
+    def _and_missing(self) -> str:
+        if not self.num_missing:
+            return ""
+        return f"; {self.num_missing:,} missing: {self.filling}, and a column that says so"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {"kind": self.kind} | asdict(self)
+
+
+@dataclass(frozen=True)
+class Numeric(Column):
+    """Numbers, as they are. A missing one becomes the median.
+
+    Example:
+        >>> Numeric("age", num_missing=1, fill=40.0, low=20.0, high=60.0).encode(pl.Series(["20", None]))
+        array([[20.,  0.],
+               [40.,  1.]])
+    """
+
+    kind: ClassVar[str] = "numeric"
+    fill: float = 0.0
+    low: float = 0.0
+    high: float = 0.0
+
+    @property
+    def says(self) -> str:
+        return f"number, {self.low:g} to {self.high:g}{self._and_missing()}"
+
+    @property
+    def filling(self) -> str:
+        return f"the median {self.fill:g}"
+
+    def read(self, cells: pl.Series) -> pl.Series:
+        return numbers(cells)
+
+    def numbers_of(self, values: pl.Series) -> np.ndarray:
+        if values.is_infinite().any():
+            raise ValueError(
+                f"column {self.name!r} holds infinite numbers; correct the file, or leave those cells empty"
+            )
+        return values.fill_null(self.fill).to_numpy()[:, None]
+
+
+@dataclass(frozen=True)
+class Constant(Numeric):
+    """Numbers that were all the same at fit: the network sees that one, whatever comes later.
+
+    It stays an input, which standardised is 0, so that a table gives the network that the same numbers in an array do.
+    """
+
+    kind: ClassVar[str] = "constant"
+
+    @property
+    def says(self) -> str:
+        return f"constant: always {self.fill:g}, so it tells nothing and the network sees 0"
+
+    @property
+    def is_used(self) -> bool:
+        return False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.values_names
+
+    def encode(self, cells: pl.Series, *, unknown: Unknown = "error", rows: Rows = ALL_ROWS) -> np.ndarray:
+        if (numbers(clean(cells)) != self.fill).any():
+            _tell(f"column {self.name!r} was always {self.fill:g} at fit, so what it holds now is ignored")
+        return np.full((len(cells), 1), self.fill)
+
+
+@dataclass(frozen=True)
+class Boolean(Column):
+    """Yes or no, as 1 or 0. A missing one becomes the more frequent."""
+
+    kind: ClassVar[str] = "boolean"
+    fill: bool = False
+
+    @property
+    def says(self) -> str:
+        return f"yes or no, as 1 or 0{self._and_missing()}"
+
+    @property
+    def filling(self) -> str:
+        return f"the more frequent {'yes' if self.fill else 'no'}"
+
+    def read(self, cells: pl.Series) -> pl.Series:
+        return booleans(cells)
+
+    def numbers_of(self, values: pl.Series) -> np.ndarray:
+        return values.fill_null(self.fill).to_numpy().astype(np.float64)[:, None]
+
+
+@dataclass(frozen=True)
+class Categorical(Column):
+    """One of several levels: a column of 0 and 1 for each, or one column where there are two.
+
+    A missing cell has 0 in all of them, and a column of its own. Where none was missing at fit, it becomes the most
+    frequent level.
+
+    Example:
+        >>> Categorical("city", levels=("Bern", "Rome", "Ulm"), fill="Bern").encode(pl.Series(["Ulm", "Bern"]))
+        array([[0., 0., 1.],
+               [1., 0., 0.]])
+    """
+
+    kind: ClassVar[str] = "categorical"
+    levels: tuple[str, ...] = ()
+    fill: str = ""
+
+    @property
+    def values_names(self) -> tuple[str, ...]:
+        shown = self.levels if len(self.levels) > 2 else self.levels[-1:]
+        return tuple(f"{self.name}={level}" for level in shown)
+
+    @property
+    def says(self) -> str:
+        shown = ", ".join(self.levels[:4]) + (", …" if len(self.levels) > 4 else "")
+        missing = f"; {self.num_missing:,} missing, a level of their own" if self.num_missing else ""
+        return f"category of {len(self.levels)} levels ({shown}), a column of 0 and 1 for each{missing}"
+
+    @property
+    def filling(self) -> str:
+        return f"the most frequent level {self.fill!r}"
+
+    def read(self, cells: pl.Series) -> pl.Series:
+        return words(cells).cast(pl.Enum(self.levels), strict=False)
+
+    def numbers_of(self, values: pl.Series) -> np.ndarray:
+        filled = values if self.num_missing else values.fill_null(self.fill)
+        places = filled.to_physical().cast(pl.Int64).fill_null(-1).to_numpy()
+        found = (places[:, None] == np.arange(len(self.levels))).astype(np.float64)
+        return found if len(self.levels) > 2 else found[:, -1:]
+
+    def _hint(self, cell: str) -> str:
+        shown = ", ".join(self.levels[:6]) + (", …" if len(self.levels) > 6 else "")
+        return f", which was not there at fit (levels are {shown}){nearest(cell, self.levels)}"
+
+
+@dataclass(frozen=True)
+class Date(Column):
+    """A date or a time: years since the earliest, and where in the year, the week and the day it is, on circles.
+
+    A circle is a sine and a cosine, so that December is near January. A missing date becomes the median.
+    """
+
+    kind: ClassVar[str] = "date"
+    earliest: int = 0  # microseconds since 1970
+    fill: int = 0
+    has_times: bool = False
+
+    @property
+    def values_names(self) -> tuple[str, ...]:
+        circles = ("year", "week", "day") if self.has_times else ("year", "week")
+        turns = (f"{self.name}: {circle} {part}" for circle in circles for part in ("sin", "cos"))
+        return (f"{self.name}: years", *turns)
+
+    @property
+    def says(self) -> str:
+        circles = "the year, the week and the day" if self.has_times else "the year and the week"
+        return f"date, as years since {_day(self.earliest)}, and its place in {circles} (sin, cos){self._and_missing()}"
+
+    @property
+    def filling(self) -> str:
+        return f"the median {_day(self.fill)}"
+
+    def read(self, cells: pl.Series) -> pl.Series:
+        return dates(cells)
+
+    def numbers_of(self, values: pl.Series) -> np.ndarray:
+        filled = values.dt.epoch("us").fill_null(self.fill)
+        days = filled.to_numpy() / MICROSECONDS_PER_DAY
+        in_year = filled.cast(pl.Datetime("us")).dt.ordinal_day().to_numpy() / DAYS_PER_YEAR
+        # 1 January 1970 was a Thursday, day 3 of the week that begins on Monday.
+        turns = [in_year, (np.floor(days) + 3) % 7 / 7, *([days % 1] if self.has_times else [])]
+        circles = [part(2 * np.pi * turn) for turn in turns for part in (np.sin, np.cos)]
+        return np.column_stack([(days - self.earliest / MICROSECONDS_PER_DAY) / DAYS_PER_YEAR, *circles])
+
+
+@dataclass(frozen=True)
+class Dropped(Column):
+    """A column that the network does not see, and why."""
+
+    kind: ClassVar[str] = "dropped"
+    reason: str = ""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def says(self) -> str:
+        return f"not used: {self.reason}"
+
+    def encode(self, cells: pl.Series, *, unknown: Unknown = "error", rows: Rows = ALL_ROWS) -> np.ndarray:
+        return np.empty((len(cells), 0))
+
+
+KINDS: dict[str, type[Column]] = {kind.kind: kind for kind in (Numeric, Constant, Boolean, Categorical, Date, Dropped)}
+
+
+def column_from_dict(stored: dict[str, Any]) -> Column:
+    """The column that `to_dict` described.
+
+    >>> column_from_dict(Boolean("smoker", fill=True).to_dict())
+    Boolean(name='smoker', num_missing=0, fill=True)
+    """
+    arguments = {name: value for name, value in stored.items() if name != "kind"}
+    column = KINDS[stored["kind"]](**arguments)
+    return replace(column, levels=tuple(column.levels)) if isinstance(column, Categorical) else column
+
+
+def _tell(message: str) -> None:
+    warnings.warn(message, stacklevel=4)
+
+
+def _day(microseconds: int) -> str:
+    return str(np.datetime64(microseconds, "us").astype("datetime64[D]"))

@@ -1,0 +1,224 @@
+"""From a table to numbers a network takes, the same way at fit and at prediction.
+
+The file is read twice: once to learn what its columns are, once to fill an array that has been set aside for them.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from credo._files import read_json, require_unaltered, write_json
+from credo._text import nearest
+from credo.data import Data
+from credo.tables.cells import clean
+from credo.tables.columns import ALL_ROWS, Column, Dropped, Rows, Unknown, column_from_dict
+from credo.tables.files import Table, open_table
+from credo.tables.learning import Summary
+from credo.tables.target import Target
+
+FORMAT, FORMAT_VERSION = "credo-columns", 1
+# Tables of more numbers than this are held in single precision, 4 bytes each: at this size double takes 80 MB.
+MAX_DOUBLES = 10_000_000
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """What was learned about a table: its columns, its target, and how they become numbers.
+
+    Args:
+        columns: in the order of the table, without the target.
+        target: what is to be predicted.
+        num_rows: rows that were learned from.
+        num_without_target: rows that were left out, for they have no target.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     path = Path(folder) / "rooms.csv"
+        ...     _ = path.write_text("city,size,price\\nBern,3,9.5\\nRome,,8\\nRome,5,11\\n")
+        ...     Encoding.learn(path, "price").data(path)
+        Data(3 rows; x: city=Rome, size, size is missing; y: price float; standardised)
+    """
+
+    columns: tuple[Column, ...]
+    target: Target
+    num_rows: int
+    num_without_target: int = 0
+
+    @classmethod
+    def learn(
+        cls, file: str | Path | Table, target: str | None, *, task: str | None = None, drop: Sequence[str] = ()
+    ) -> "Encoding":
+        """Read a table once, and find out what its columns are.
+
+        Args:
+            file: of `open_table`, or a path.
+            target: the column to predict; y of an NPZ that holds x and y needs no name.
+            task: "regression", "binary" or "multi-class"; found from the target where absent.
+            drop: columns not to use.
+        """
+        table = as_table(file)
+        name = _target_name(table, target)
+        for column in drop:
+            _require_column(table, column, "drop names")
+        seen = {column: Summary(column) for column in table.columns}
+        num_rows = 0
+        for batch in table.batches():
+            num_rows += len(batch)
+            known = batch.filter(clean(batch[name]).is_not_null())
+            for column in table.columns:
+                if column not in drop:
+                    seen[column].see(known[column])
+        if num_rows == 0:
+            raise ValueError(f"{table.path} has names and no rows below them; add at least two rows")
+        if seen[name].num_known < 2:
+            raise ValueError(
+                f"{table.path} has {seen[name].num_known} rows with a target {name!r}, and a fit needs at least 2"
+            )
+        columns = tuple(
+            Dropped(column, reason="as was asked for") if column in drop else seen[column].column()
+            for column in table.columns
+            if column != name
+        )
+        if not any(column.is_used for column in columns):
+            said = "; ".join(f"{column.name}: {column.says}" for column in columns)
+            raise ValueError(f"{table.path} has no column to predict {name!r} from ({said or 'there is no other'})")
+        return cls(columns, Target.learn(seen[name], task), seen[name].num_known, num_rows - seen[name].num_known)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the numbers, one for each column of x."""
+        return tuple(name for column in self.columns for name in column.names)
+
+    @property
+    def says(self) -> tuple[tuple[str, str], ...]:
+        """What was done with each column, in words: (name, what)."""
+        left_out = f"; {self.num_without_target:,} rows without it are left out" if self.num_without_target else ""
+        return (
+            *((column.name, column.says) for column in self.columns),
+            (self.target.name, f"target: {self.target.says}{left_out}"),
+        )
+
+    def data(self, file: str | Path | Table, *, unknown: Unknown = "error") -> Data:
+        """A table with its targets as `credo.Data`; rows without a target are left out."""
+        table = as_table(file)
+        _require_column(table, self.target.name, "to be judged, the table needs the target")
+        # Memory that is set aside and never written to is not taken.
+        shape = (table.max_rows, len(self.names))
+        x = np.empty(shape, np.float64 if shape[0] * shape[1] <= MAX_DOUBLES else np.float32)
+        y = np.empty(shape[0], np.int32 if self.target.is_classes else np.float64)
+        filled = read = 0
+        for batch in table.batches():
+            is_known = clean(batch[self.target.name]).is_not_null()
+            known, rows = batch.filter(is_known), read + 1 + is_known.arg_true().to_numpy()
+            place = slice(filled, filled + len(known))
+            self.encode(known, out=x[place], unknown=unknown, rows=rows)
+            y[place] = self.target.encode(known[self.target.name], rows=rows)
+            filled, read = place.stop, read + len(batch)
+        if filled == 0:
+            raise ValueError(f"{table.path} has no row with a target {self.target.name!r}")
+        return Data(x[:filled], y[:filled], standardise=True, names=self.names, target=self.target.name)
+
+    def inputs(
+        self, file: str | Path | Table, *, unknown: Unknown = "error"
+    ) -> Iterator[tuple[pl.DataFrame, np.ndarray]]:
+        """A table batch by batch: the rows as they are, and their x. No target is needed."""
+        table, read = as_table(file), 0
+        for column in self.columns:
+            if column.is_used:
+                _require_column(table, column.name, "the network was fitted with it")
+        for batch in table.batches():
+            yield batch, self.encode(batch, unknown=unknown, rows=range(read + 1, read + 1 + len(batch)))
+            read += len(batch)
+        if read == 0:
+            raise ValueError(f"{table.path} has names and no rows below them; add at least one row")
+
+    def encode(
+        self, batch: pl.DataFrame, *, out: np.ndarray | None = None, unknown: Unknown = "error", rows: Rows = ALL_ROWS
+    ) -> np.ndarray:
+        """Some rows as numbers, (rows, len(names)), written into `out` where it is given."""
+        if unknown not in ("error", "missing"):
+            raise ValueError(
+                f"unknown is {unknown!r}; it is 'error' or 'missing'{nearest(unknown, ['error', 'missing'])}"
+            )
+        x = np.empty((len(batch), len(self.names))) if out is None else out
+        place = 0
+        for column in self.columns:
+            after = place + len(column.names)
+            # A column that tells nothing may be absent.
+            cells = batch[column.name] if column.name in batch.columns else pl.Series([None] * len(batch))
+            x[:, place:after] = column.encode(cells, unknown=unknown, rows=rows)
+            place = after
+        return x
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {
+            "columns": [column.to_dict() for column in self.columns],
+            "target": self.target.to_dict(),
+            "num_rows": self.num_rows,
+            "num_without_target": self.num_without_target,
+        }
+
+    @classmethod
+    def from_dict(cls, stored: dict[str, Any]) -> "Encoding":
+        """The inverse of `to_dict`."""
+        columns = tuple(column_from_dict(column) for column in stored["columns"])
+        target = Target.from_dict(stored["target"])
+        return cls(columns, target, stored["num_rows"], stored["num_without_target"])
+
+    def save(self, path: str | Path) -> None:
+        """Write it as JSON, with a checksum."""
+        write_json(Path(path), {"format": FORMAT, "format_version": FORMAT_VERSION} | self.to_dict())
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Encoding":
+        """Read what `save` wrote."""
+        stored = read_json(Path(path))
+        if stored.get("format") != FORMAT:
+            raise ValueError(f"{path} was not written by credo, or it is damaged; get it again, or fit again")
+        if stored.get("format_version") != FORMAT_VERSION:
+            raise ValueError(f"{path} has format version {stored.get('format_version')}; install a newer credo")
+        return cls.from_dict(require_unaltered(Path(path), stored))
+
+
+def read(path: str | Path, *, target: str | None = None, task: str | None = None, drop: Sequence[str] = ()) -> Data:
+    """A table from a file as standardised `credo.Data`: categories, dates and missing cells have become numbers.
+
+    Args:
+        path: a .csv, .parquet or .npz file.
+        target: the column to predict.
+        task: "regression", "binary" or "multi-class"; found from the target where absent.
+        drop: columns not to use.
+
+    To read further files in the same way, keep the `Encoding`: `Encoding.learn(path, target).data(other)`.
+    """
+    return Encoding.learn(path, target, task=task, drop=drop).data(path)
+
+
+def as_table(file: str | Path | Table) -> Table:
+    """The table in a file, or the table itself."""
+    return open_table(file) if isinstance(file, str | Path) else file
+
+
+def _target_name(table: Table, target: str | None) -> str:
+    if target is None:
+        if table.path.suffix == ".npz" and "y" in table.columns:
+            return "y"
+        raise ValueError(f"name the column to predict with --target; {table.path} has {_listed(table.columns)}")
+    _require_column(table, target, "the target")
+    return target
+
+
+def _require_column(table: Table, name: str, why: str) -> None:
+    if name not in table.columns:
+        hint = nearest(name, table.columns)
+        raise ValueError(f"{table.path} has no column {name!r} ({why}); it has {_listed(table.columns)}{hint}")
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:12]) + (f", … ({len(names)} in all)" if len(names) > 12 else "")

@@ -1,0 +1,251 @@
+"""Tables in files, batch of rows by batch of rows: CSV, Parquet and NPZ. The whole table is never held as text.
+
+A CSV file is read in blocks of bytes that end where a row ends, and each cell comes as text: what a column is can only
+be known when all of it has been seen. The other formats bring their types along.
+"""
+
+import csv
+import gzip
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import IO, Protocol
+
+import numpy as np
+import polars as pl
+
+# A block of text and the batch made of it take about ten times this: little beside the packages themselves.
+BLOCK_BYTES = 2**21
+BATCH_ROWS = 2**15
+# What people write into a cell that they have nothing for.
+MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None", "?", "-")
+SUFFIXES = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".parquet": "", ".npz": ""}
+
+
+class Table(Protocol):
+    """A file with named columns that can be read again and again."""
+
+    @property
+    def path(self) -> Path:
+        """Where it is."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of its columns."""
+
+    @property
+    def max_rows(self) -> int:
+        """At most so many rows: what to set aside for them."""
+
+    def batches(self) -> Iterator[pl.DataFrame]:
+        """The rows in their order, some at a time."""
+
+
+def open_table(path: str | Path) -> Table:
+    """A table in a file, by its suffix: .csv, .csv.gz, .tsv, .parquet or .npz.
+
+    Args:
+        path: of the file. A CSV has a first row of names; `;` and tabs are recognised as separators. An NPZ holds x
+            (rows, columns), and y (rows,) where it is known, or one array for each column.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     path = Path(folder) / "rooms.csv"
+        ...     _ = path.write_text("city,price\\nBern,3\\nRome,4\\n")
+        ...     open_table(path).columns
+        ('city', 'price')
+    """
+    source = Path(path)
+    suffix = next((suffix for suffix in SUFFIXES if source.name.lower().endswith(suffix)), None)
+    if suffix is None:
+        raise ValueError(f"{source} has none of the known suffixes; name a file that ends in {', '.join(SUFFIXES)}")
+    if source.is_dir():
+        raise ValueError(f"{source} is a folder; name a file that ends in {', '.join(SUFFIXES)}")
+    if not source.exists():
+        raise FileNotFoundError(f"{source} does not exist; check the name and the folder")
+    if source.stat().st_size == 0:
+        raise ValueError(f"{source} is empty; a table has names in its first row, and rows below")
+    if suffix == ".parquet":
+        return ParquetTable.open(source)
+    if suffix == ".npz":
+        return ArrayTable.open(source)
+    return TextTable.open(source, SUFFIXES[suffix])
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """A CSV file: all columns are text, and empty cells are null."""
+
+    path: Path
+    columns: tuple[str, ...]
+    separator: str
+
+    @classmethod
+    def open(cls, path: Path, separator: str) -> "TextTable":
+        with _opened(path) as file:
+            block = next(_blocks(file, path))
+        first = _text(path, block[: _end_of_row(block)]).lstrip("\ufeff")
+        # Spreadsheets of many countries separate by semicolons.
+        separator = separator if separator in first else next((mark for mark in ";\t" if mark in first), separator)
+        names = [name.strip() for name in next(csv.reader([first], delimiter=separator), [])]
+        columns = tuple(name or f"column_{place}" for place, name in enumerate(names, start=1))
+        _require_distinct(path, columns)
+        return cls(path, columns, separator)
+
+    @property
+    def max_rows(self) -> int:
+        """The lines below the first."""
+        with _opened(self.path) as file:
+            return sum(block.count(b"\n") for block in iter(partial(file.read, BLOCK_BYTES), b""))
+
+    def batches(self) -> Iterator[pl.DataFrame]:
+        """The rows in their order, as text."""
+        with _opened(self.path) as file:
+            for number, block in enumerate(_blocks(file, self.path)):
+                rows = block[_end_of_row(block) :] if number == 0 else block
+                if rows.strip():
+                    yield self._parsed(rows)
+
+    def _parsed(self, rows: bytes) -> pl.DataFrame:
+        _text(self.path, rows)
+        try:
+            frame = pl.read_csv(
+                rows,
+                has_header=False,
+                new_columns=list(self.columns),
+                schema=dict.fromkeys(self.columns, pl.String),
+                separator=self.separator,
+                null_values=list(MISSING),
+            )
+        except pl.exceptions.PolarsError as error:
+            raise ValueError(
+                f"{self.path} cannot be read as a table of {len(self.columns)} columns separated by "
+                f"{self.separator!r}: {str(error).splitlines()[0]}; every row needs as many cells as the first"
+            ) from error
+        # A line with nothing on it is no row, but in a table of one column it is a missing value.
+        return frame if len(self.columns) == 1 else frame.filter(~pl.all_horizontal(pl.all().is_null()))
+
+
+@dataclass(frozen=True)
+class ParquetTable:
+    """A Parquet file: columns have types."""
+
+    path: Path
+    columns: tuple[str, ...]
+
+    @classmethod
+    def open(cls, path: Path) -> "ParquetTable":
+        try:
+            return cls(path, tuple(pl.scan_parquet(path).collect_schema().names()))
+        except pl.exceptions.PolarsError as error:
+            raise ValueError(f"{path} is not a Parquet file, or it is damaged; get it again") from error
+
+    @property
+    def max_rows(self) -> int:
+        """The number of rows."""
+        return int(pl.scan_parquet(self.path).select(pl.len()).collect().item())
+
+    def batches(self) -> Iterator[pl.DataFrame]:
+        """The rows in their order."""
+        try:
+            yield from pl.scan_parquet(self.path, low_memory=True).collect_batches(chunk_size=BATCH_ROWS, lazy=True)
+        except pl.exceptions.PolarsError as error:
+            raise ValueError(f"{self.path} is damaged: {str(error).splitlines()[0]}; get it again") from error
+
+
+@dataclass(frozen=True)
+class ArrayTable:
+    """An NPZ file: x of shape (rows, columns) beside y, or one array for each column."""
+
+    path: Path
+    columns: tuple[str, ...]
+
+    @classmethod
+    def open(cls, path: Path) -> "ArrayTable":
+        arrays = _arrays(path)
+        sizes = {name: array.shape for name, array in arrays.items()}
+        if not sizes or any(len(shape) != 1 for shape in sizes.values()) or len(set(sizes.values())) > 1:
+            raise ValueError(
+                f"{path} holds arrays of the shapes {sizes}; store x of shape (rows, columns) and y of shape (rows,), "
+                "or one array of shape (rows,) for each column"
+            )
+        return cls(path, tuple(arrays))
+
+    @property
+    def max_rows(self) -> int:
+        """The number of rows."""
+        return len(next(iter(_arrays(self.path).values())))
+
+    def batches(self) -> Iterator[pl.DataFrame]:
+        """The rows in their order."""
+        arrays = _arrays(self.path)
+        for first in range(0, len(next(iter(arrays.values()))), BATCH_ROWS):
+            yield pl.DataFrame({name: array[first : first + BATCH_ROWS] for name, array in arrays.items()})
+
+
+def _arrays(path: Path) -> dict[str, np.ndarray]:
+    """The columns of an NPZ file by name; those of a matrix x are x1, x2, …"""
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            arrays = {name: stored[name] for name in stored.files}
+    except Exception as error:  # a damaged archive raises whatever its decompressor does
+        raise ValueError(f"{path} is not an NPZ file of plain arrays, or it is damaged: {error}") from error
+    x = arrays.get("x")
+    if x is None or x.ndim != 2:
+        return arrays
+    return {f"x{place}": column for place, column in enumerate(x.T, start=1)} | {
+        name: array for name, array in arrays.items() if name != "x"
+    }
+
+
+def _opened(path: Path) -> IO[bytes]:
+    if path.name.lower().endswith(".gz"):
+        return gzip.open(path, "rb")  # type: ignore[return-value]
+    return path.open("rb")
+
+
+def _blocks(file: IO[bytes], path: Path) -> Iterator[bytes]:
+    """The file in blocks that end where a row does: at a newline with an even number of quotes before it."""
+    rest = b""
+    for chunk in iter(partial(file.read, BLOCK_BYTES), b""):
+        block = rest + chunk
+        cut = block.rfind(b"\n") + 1
+        while cut and block.count(b'"', 0, cut) % 2:
+            cut = block.rfind(b"\n", 0, cut - 1) + 1
+        rest = block[cut:]
+        if len(rest) > 20 * BLOCK_BYTES:
+            raise ValueError(
+                f"{path} has a row of more than {len(rest) // 10**6} MB; is it a table, and are quotes closed?"
+            )
+        if cut:
+            yield block[:cut]
+    if rest:
+        yield rest
+
+
+def _end_of_row(block: bytes) -> int:
+    """Where the first row ends."""
+    end = block.find(b"\n") + 1
+    while end and block.count(b'"', 0, end) % 2:
+        end = block.find(b"\n", end) + 1
+    return end or len(block)
+
+
+def _text(path: Path, block: bytes) -> str:
+    try:
+        text = block.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{path} is not text in UTF-8 ({error.reason} at byte {error.start}); is it a table? Save it as CSV, UTF-8"
+        ) from error
+    if "\0" in text:
+        raise ValueError(f"{path} is a binary file and no CSV, whatever its name; save the table as CSV, UTF-8")
+    return text
+
+
+def _require_distinct(path: Path, columns: tuple[str, ...]) -> None:
+    twice = [name for name in dict.fromkeys(columns) if columns.count(name) > 1]
+    if twice:
+        raise ValueError(f"{path} has several columns named {', '.join(map(repr, twice))}; give each its own name")

@@ -1,0 +1,108 @@
+"""Predictions as a table, and into a file, batch by batch."""
+
+import zipfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+import polars as pl
+
+from credo.predictive import ClassPredictive, Predictive
+from credo.tables.target import Target
+
+SUFFIXES = (".csv", ".parquet", ".npz")
+
+
+def prediction_frame(prediction: Predictive, target: Target, *, level: float = 0.95) -> pl.DataFrame:
+    """What a prediction says of each row.
+
+    Of numbers: mean, sd, epistemic and aleatoric (standard deviations: sd² is the sum of their squares), and lower and
+    upper, between which the target lies with the probability `level`. Of classes: the probability of each, the label of
+    the most probable, entropy and mutual information, in nats.
+    """
+    if not isinstance(prediction, ClassPredictive):
+        answers = {
+            "mean": prediction.mean,
+            "sd": prediction.std,
+            "epistemic": np.sqrt(prediction.epistemic) + 0.0,  # and so never −0
+            "aleatoric": np.sqrt(prediction.aleatoric),
+        }
+        lower, upper = prediction.interval(level)
+        return pl.DataFrame(answers | {"lower": lower, "upper": upper})
+    probs = prediction.probs
+    return pl.DataFrame(
+        {f"p_{label}": probs[:, place] for place, label in enumerate(target.labels)}
+        | {
+            "label": [target.labels[place] for place in prediction.label],
+            "entropy": prediction.entropy,
+            "mutual_information": prediction.mutual_information,
+        }
+    )
+
+
+def regrouped(
+    batches: Iterable[tuple[pl.DataFrame, np.ndarray]], size: int
+) -> Iterator[tuple[pl.DataFrame, np.ndarray]]:
+    """The same rows in batches of one size, but for the last: one size is compiled once."""
+    frames: list[pl.DataFrame] = []
+    arrays: list[np.ndarray] = []
+    for frame, x in batches:
+        frames, arrays = [*frames, frame], [*arrays, x]
+        if sum(map(len, arrays)) >= size:
+            whole, values = pl.concat(frames), np.concatenate(arrays)
+            num_whole = len(values) // size * size
+            for first in range(0, num_whole, size):
+                yield whole[first : first + size], values[first : first + size]
+            frames, arrays = [whole[num_whole:]], [values[num_whole:]]
+    if sum(map(len, arrays)):
+        yield pl.concat(frames), np.concatenate(arrays)
+
+
+def write(frames: Iterable[pl.DataFrame], path: str | Path) -> int:
+    """Write frames below each other into a .csv, .parquet or .npz file, which is there once it is whole.
+
+    Returns the number of rows. A CSV is written as the rows come; the other formats want all of them at once.
+    """
+    target = Path(path)
+    if target.suffix.lower() not in SUFFIXES:
+        raise ValueError(f"{target} has none of the known suffixes; name a file that ends in {', '.join(SUFFIXES)}")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    fresh = target.with_name(f".{target.name}.partial")
+    try:
+        with fresh.open("wb") as file:
+            num_rows = (
+                write_csv(frames, file) if target.suffix.lower() == ".csv" else _write_whole(frames, file, target)
+            )
+        fresh.replace(target)
+    finally:
+        fresh.unlink(missing_ok=True)
+    return num_rows
+
+
+def write_csv(frames: Iterable[pl.DataFrame], file: IO[bytes]) -> int:
+    """Write frames below each other as CSV; returns the number of rows."""
+    num_rows = 0
+    for frame in frames:
+        frame.write_csv(file, include_header=num_rows == 0)
+        num_rows += len(frame)
+    return num_rows
+
+
+def _write_whole(frames: Iterable[pl.DataFrame], file: IO[bytes], target: Path) -> int:
+    whole = pl.concat(list(frames))
+    if target.suffix.lower() == ".parquet":
+        whole.write_parquet(file)
+    else:
+        # What np.savez writes; but that cannot have an array named `file`.
+        with zipfile.ZipFile(file, "w") as archive:
+            for name in whole.columns:
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
+                    np.lib.format.write_array(entry, _plain(whole[name]), allow_pickle=False)
+    return len(whole)
+
+
+def _plain(column: pl.Series) -> np.ndarray:
+    """An array that NPZ holds without pickle: text of a fixed width."""
+    values = column.to_numpy()
+    return values if values.dtype.kind != "O" else np.asarray(["" if value is None else str(value) for value in values])

@@ -1,0 +1,163 @@
+"""The target: which task it sets, and its values as numbers or class labels."""
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from credo._text import nearest
+from credo.tables.cells import clean, numbers, words
+from credo.tables.columns import ALL_ROWS, Rows
+from credo.tables.learning import MAX_LEVELS, Summary
+
+TASKS = ("regression", "binary", "multi-class")
+# Whole numbers that run from 0 or 1 are classes up to this many, if there are a few rows of each.
+MAX_NUMBERED_CLASSES, MIN_ROWS_PER_CLASS = 10, 5
+
+
+@dataclass(frozen=True)
+class Target:
+    """What is to be predicted.
+
+    Args:
+        name: of its column.
+        task: "regression", "binary" or "multi-class".
+        labels: of the classes, in the order of their numbers; none for a regression.
+        why: how the task was found, in words.
+    """
+
+    name: str
+    task: str
+    labels: tuple[str, ...] = ()
+    why: str = ""
+
+    @classmethod
+    def learn(cls, seen: Summary, task: str | None = None) -> "Target":
+        """The target of a column, for the task given, or for the one its values suggest."""
+        labels = _labels(seen)
+        if labels is not None and len(labels) == 1:
+            raise ValueError(
+                f"the target {seen.name!r} is always {labels[0]!r}: there is nothing to learn; "
+                "choose another --target, or a table in which it varies"
+            )
+        checked = None if task is None else _checked(task, seen, labels)
+        chosen, why = _suggested(seen, labels)
+        if checked not in (None, chosen):
+            chosen, why = str(checked), "as was asked for"
+        return cls(seen.name, chosen, () if chosen == "regression" else tuple(labels or ()), why)
+
+    @property
+    def is_classes(self) -> bool:
+        return self.task != "regression"
+
+    @property
+    def num_outputs(self) -> int:
+        """Outputs a network needs: one per class, and one for two."""
+        return len(self.labels) if self.task == "multi-class" else 1
+
+    @property
+    def says(self) -> str:
+        """What is predicted, in words."""
+        classes = f" of {len(self.labels)} classes ({', '.join(self.labels[:6])}{', …' * (len(self.labels) > 6)})"
+        return f"{self.task}{classes if self.is_classes else ''}, {self.why}"
+
+    def encode(self, cells: pl.Series, *, rows: Rows = ALL_ROWS) -> np.ndarray:
+        """Cells, none of them missing, as float64 or as int32 class labels."""
+        cleaned = clean(cells)
+        if not self.is_classes:
+            values = numbers(cleaned)
+            if values.null_count():
+                place = values.is_null().arg_true()[0]
+                raise ValueError(f"the target {self.name!r} is {cleaned[place]!r} in row {rows[place]}, no number")
+            return values.to_numpy()
+        found = _canonical(cleaned)
+        places = found.cast(pl.Enum(self.labels), strict=False)
+        if places.null_count():
+            place = places.is_null().arg_true()[0]
+            raise ValueError(
+                f"the target {self.name!r} is {found[place]!r} in row {rows[place]}, and the classes are "
+                f"{', '.join(self.labels)}{nearest(str(found[place]), self.labels)}"
+            )
+        return places.to_physical().to_numpy().astype(np.int32)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, stored: dict[str, Any]) -> "Target":
+        """The inverse of `to_dict`."""
+        return cls(**(stored | {"labels": tuple(stored["labels"])}))
+
+
+def _labels(seen: Summary) -> list[str] | None:
+    """The classes there would be, in their order; None where there are too many."""
+    if seen.too_many_levels:
+        return None
+    levels = _canonical(pl.Series(list(seen.levels))).unique().to_list()
+    return sorted(levels, key=(lambda text: float(text)) if seen.kind == "numbers" else None)
+
+
+def _canonical(cells: pl.Series) -> pl.Series:
+    """One text for each label: 1, 1.0 and 1e0 are the same."""
+    values = numbers(cells)
+    if values.null_count() > cells.null_count():
+        return words(cells)
+    return pl.Series(cells.name, [_number(value) for value in values.to_list()], dtype=pl.String)
+
+
+def _number(value: float | None) -> str | None:
+    return None if value is None else str(int(value)) if math.isfinite(value) and value == int(value) else repr(value)
+
+
+def _suggested(seen: Summary, labels: list[str] | None) -> tuple[str, str]:
+    """The task that the values suggest, and why."""
+    if labels is None:
+        if seen.kind != "numbers":
+            raise ValueError(
+                f"the target {seen.name!r} is text of more than {MAX_LEVELS} different values: too many classes to "
+                "learn; choose another --target, or group its values"
+            )
+        return "regression", "since it holds many different numbers"
+    if len(labels) == 2:
+        return "binary", "since it holds two different values"
+    if seen.kind != "numbers":
+        return "multi-class", "since it holds text"
+    values = [float(label) for label in labels]
+    runs = values in ([float(n) for n in range(len(values))], [float(n) for n in range(1, len(values) + 1)])
+    if runs and len(labels) <= MAX_NUMBERED_CLASSES and seen.num_known >= MIN_ROWS_PER_CLASS * len(labels):
+        return (
+            "multi-class",
+            f"since it holds the numbers {labels[0]} to {labels[-1]} alone (if not: --task regression)",
+        )
+    return "regression", "since it holds numbers"
+
+
+def _checked(task: str, seen: Summary, labels: list[str] | None) -> str:
+    if task not in (*TASKS, "classification"):
+        raise ValueError(f"task is {task!r}; it is one of {', '.join(TASKS)}{nearest(task, TASKS)}")
+    if task == "regression":
+        if seen.kind != "numbers":
+            example = next((level for level in sorted(seen.levels) if not _is_number(level)), "text")
+            raise ValueError(
+                f"task is regression, and the target {seen.name!r} holds {example!r}; write numbers, or choose "
+                "--task classification"
+            )
+        return task
+    if labels is None:
+        raise ValueError(
+            f"task is {task}, and the target {seen.name!r} has more than {MAX_LEVELS} different values; choose "
+            "--task regression, or group its values"
+        )
+    fitting = "binary" if len(labels) == 2 else "multi-class"
+    if task not in (fitting, "classification"):
+        raise ValueError(
+            f"task is {task}, and the target {seen.name!r} has {len(labels)} different values; choose --task {fitting}"
+        )
+    return fitting
+
+
+def _is_number(text: str) -> bool:
+    return numbers(pl.Series([text])).null_count() == 0

@@ -1,0 +1,138 @@
+"""What goes wrong is one line that says what to do, exit code 2, and no traceback."""
+
+import json
+import shutil
+
+import pytest
+
+from credo.cli.errors import told
+from credo.inference.engine import NonFiniteError
+from tests.cli.conftest import QUICK
+
+
+def one_line(result):
+    assert result.exit_code == 2, result.output
+    assert "Traceback" not in result.output
+    assert result.stdout == ""
+    lines = result.stderr.strip().splitlines()
+    assert len(lines) == 1, result.stderr
+    assert lines[0].startswith("credo: ")
+    return lines[0]
+
+
+@pytest.mark.parametrize(
+    ("content", "target", "words"),
+    [
+        (None, "price", "does not exist"),
+        ("size,price\n1,2\n3,4\n", "prize", "did you mean 'price'"),
+        ("size,price\n1,2\n3,4\n", None, "--target"),
+        ("", "price", "is empty"),
+        ("size,price\n", "price", "no rows"),
+        (b"\x7fELF\x02\x01\x01\x00\x00\xff", "price", "UTF-8"),
+        ("size,price\n1,2\n3,2\n", "price", "is always '2': there is nothing to learn"),
+        ("size,price\n5,2\n5,3\n", "price", "no column to predict"),
+    ],
+)
+def test_tables_that_cannot_be_fitted(credo, tmp_path, content, target, words):
+    path = tmp_path / "train.csv"
+    if content is not None:
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    options = () if target is None else ("--target", target)
+    assert words in one_line(credo("fit", path, *options, "--out", tmp_path / "run", *QUICK))
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--method", "nutz"), "did you mean 'nuts'"),
+        (("--method", "map", "--set", "num_step=3"), "did you mean 'num_steps'"),
+        (("--set", "num_steps=3"), "name it with --method"),
+        (("--network", "mpl:50"), "did you mean 'mlp'"),
+        (("--task", "regresion"), "did you mean 'regression'"),
+        (("--drop", "sise"), "did you mean 'size'"),
+        (("--prior-scale", "-1"), "scale"),
+    ],
+)
+def test_flags_that_do_not_fit(credo, houses, tmp_path, options, words):
+    command = ("fit", houses / "train.csv", "--target", "price", "--out", tmp_path / "run")
+    assert words in one_line(credo(*command, *options))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (("Bern", "Paris"), "'Paris'"),
+        (("city", "town"), "no column 'city'"),
+        (("2020-", "spring "), "is date, and holds 'spring"),
+    ],
+)
+def test_new_rows_that_do_not_fit(credo, houses, run, tmp_path, change, words):
+    path = tmp_path / "new.csv"
+    path.write_text((houses / "test.csv").read_text().replace(*change))
+    said = one_line(credo("predict", run, path, "-o", tmp_path / "out.csv"))
+    assert words in said
+    assert not (tmp_path / "out.csv").exists()
+
+
+def test_a_new_category_can_be_missing(credo, houses, run, tmp_path):
+    path = tmp_path / "new.csv"
+    path.write_text((houses / "test.csv").read_text().replace("Bern", "Paris"))
+    result = credo("predict", run, path, "-o", tmp_path / "out.csv", "--unknown", "missing")
+    assert result.exit_code == 0, result.output
+    assert "credo: note: column 'city' has missing cells" in result.stderr
+
+
+def test_folders_that_are_no_run(credo, houses, tmp_path):
+    assert "does not exist" in one_line(credo("inspect", tmp_path / "nowhere"))
+    assert "is no run" in one_line(credo("predict", tmp_path, houses / "test.csv"))
+
+
+def test_a_run_of_a_newer_format(credo, houses, run, tmp_path):
+    copy = shutil.copytree(run, tmp_path / "run")
+    manifest = json.loads((copy / "manifest.json").read_text())
+    (copy / "manifest.json").write_text(json.dumps(manifest | {"format_version": 99}))
+    assert "install a newer credo" in one_line(credo("predict", copy, houses / "test.csv"))
+
+
+@pytest.mark.parametrize("file", ["manifest.json", "columns.json", "arrays"])
+def test_a_flipped_byte(credo, run, tmp_path, file):
+    copy = shutil.copytree(run, tmp_path / "run")
+    path = next(copy.glob(f"{file}*"))
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    assert "damaged" in one_line(credo("inspect", copy))
+
+
+def test_verbose_shows_where_it_came_from(credo, tmp_path):
+    result = credo("fit", tmp_path / "nowhere.csv", "--target", "y", "--verbose")
+    assert result.exit_code == 2
+    assert "Traceback" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (KeyboardInterrupt("go on with --resume"), 130),
+        (OSError("the disk is full"), 2),
+        (NonFiniteError("NaN at step 3; lower the rate", 3), 2),
+    ],
+)
+def test_exit_codes(error, code, capsys):
+    def command():
+        raise error
+
+    with pytest.raises(Exception, match=str(code)) as stopped:
+        told(command)()
+    assert stopped.value.exit_code == code
+    assert str(error) in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", [TypeError, ZeroDivisionError])
+def test_faults_of_our_own_are_not_hidden(kind):
+    def command():
+        raise kind("a fault")
+
+    with pytest.raises(kind, match="a fault"):
+        told(command)()

@@ -1,0 +1,169 @@
+"""The commands on files: fit → predict → evaluate → report, compare and inspect."""
+
+import json
+import os
+
+import numpy as np
+import polars as pl
+import pytest
+
+import credo as package
+from credo import tables
+from credo.comparing import recommend
+from credo.evaluation.compare import Comparison, Cost
+from credo.runs import Run
+from tests.cli.conftest import QUICK
+
+
+def test_fit_says_what_it_did(credo, houses, run, tmp_path):
+    result = credo("fit", houses / "train.csv", "-t", "price", "-o", tmp_path / "run", *QUICK, "--verbose")
+    assert result.exit_code == 0, result.output
+    for words in (
+        "60 rows",
+        "text that hardly repeats",
+        "category of 3 levels (Bern, Rome, Ulm)",
+        "date, as years since",
+        "missing: the median",
+        "constant, always 'CH'",
+        "Task: regression",
+        "Network: mlp:4",
+        "Method: map, as was asked for",
+        "num_steps = 20",
+        "Health: A point estimate",
+        f"Saved in {tmp_path / 'run'}",
+    ):
+        assert words in result.stdout
+    first, second = Run.load(run).posterior, Run.load(tmp_path / "run").posterior
+    assert all(np.array_equal(first.theta[name], second.theta[name]) for name in first.theta)
+
+
+def test_a_config_replaces_the_flags(credo, run, tmp_path):
+    result = credo("fit", "--config", run / "config.toml", "--out", tmp_path / "same", "--json")
+    assert result.exit_code == 0, result.output
+    said = json.loads(result.stdout)
+    assert (said["method"], said["task"], said["rows"]) == ("map", "regression", 60)
+    assert "Bern" in said["columns"]["city"]
+    assert (tmp_path / "same" / "config.toml").read_text() == (run / "config.toml").read_text()
+    first, second = Run.load(run).posterior, Run.load(tmp_path / "same").posterior
+    assert all(np.array_equal(first.theta[name], second.theta[name]) for name in first.theta)
+
+
+def test_flags_win_over_the_config(credo, run, tmp_path):
+    config = ("--config", run / "config.toml", "--out", tmp_path / "run")
+    assert credo("fit", *config, "--set", "num_steps=10", "--seed", "4", "--quiet").stdout == ""
+    made = Run.load(tmp_path / "run").config
+    assert (made.settings["num_steps"], made.seed, made.network) == (10, 4, "mlp:4")
+
+
+def test_resume_needs_only_the_folder(credo, run):
+    assert credo("fit", "--resume", "--out", run).exit_code == 0
+    refused = credo("fit", "--config", run / "config.toml", "--out", run)
+    assert refused.exit_code == 2
+    assert "--overwrite" in refused.stderr
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".npz"])
+def test_predict_writes_every_format(credo, houses, run, tmp_path, suffix):
+    out = tmp_path / f"out{suffix}"
+    result = credo("predict", run, houses / "test.csv", "-o", out, "--keep", "id,city")
+    assert result.exit_code == 0, result.output
+    assert "Predicted 30 rows" in result.stdout
+    read = {".csv": pl.read_csv, ".parquet": pl.read_parquet, ".npz": lambda name: pl.DataFrame(dict(np.load(name)))}
+    frame = read[suffix](out)
+    assert frame.columns == ["id", "city", "mean", "sd", "epistemic", "aleatoric", "lower", "upper"]
+    assert frame["id"][0] == "house 60"
+
+
+def test_predict_speaks_to_pipes_and_machines(credo, houses, run):
+    lines = credo("predict", run, houses / "test.csv", "--level", "0.5").stdout.splitlines()
+    assert lines[0] == "mean,sd,epistemic,aleatoric,lower,upper"
+    assert len(lines) == 31
+    rows = json.loads(credo("predict", run, houses / "test.csv", "--json").stdout)
+    assert len(rows) == 30
+    mean, *_, lower, upper = map(float, lines[1].split(","))
+    assert rows[0]["mean"] == mean
+    assert rows[0]["lower"] < lower < upper < rows[0]["upper"]
+
+
+def test_evaluate_writes_a_report_with_the_columns(credo, houses, run, tmp_path):
+    result = credo("evaluate", run, houses / "test.csv", "--report", tmp_path / "report.html")
+    assert result.exit_code == 0, result.output
+    assert "RMSE" in result.stdout
+    page = (tmp_path / "report.html").read_text()
+    assert "<h2>Columns</h2>" in page
+    assert "category of 3 levels (Bern, Rome, Ulm)" in page
+    assert "constant, always" in page
+    scores = json.loads(credo("evaluate", run, houses / "test.csv", "--json").stdout)
+    assert scores["num_rows"] == 30
+
+
+def test_inspect_tells_what_a_run_is(credo, run):
+    result = credo("inspect", run)
+    assert result.exit_code == 0, result.output
+    for words in ("fitted to 60 rows", "mlp:4", "category of 3 levels", "Health: A point estimate"):
+        assert words in result.stdout
+    assert json.loads(credo("inspect", run, "--json").stdout)["finished"]
+
+
+def test_classes_keep_their_names(credo, tmp_path):
+    rng = np.random.default_rng(0)
+    colour = rng.choice(["red", "green", "blue"], 60)
+    frame = pl.DataFrame({"a": rng.standard_normal(60) + (colour == "red"), "colour": colour})
+    frame.write_parquet(tmp_path / "train.parquet")
+    fitted = credo("fit", tmp_path / "train.parquet", "-t", "colour", "-o", tmp_path / "run", *QUICK)
+    assert "multi-class of 3 classes (blue, green, red), since it holds text" in fitted.stdout
+    out = tmp_path / "out.csv"
+    assert credo("predict", tmp_path / "run", tmp_path / "train.parquet", "-o", out).exit_code == 0
+    said = pl.read_csv(out)
+    assert said.columns == ["p_blue", "p_green", "p_red", "label", "entropy", "mutual_information"]
+    np.testing.assert_allclose(said.select("p_blue", "p_green", "p_red").sum_horizontal(), 1, rtol=1e-5)
+    assert set(said["label"]) <= {"red", "green", "blue"}
+
+
+def test_compare_recommends_one(credo, houses, tmp_path):
+    result = credo(
+        *("compare", houses / "train.csv", "-t", "price", "--methods", "map,mle", "--test", houses / "test.csv"),
+        *("--network", "linear", "--out", tmp_path),
+    )
+    assert result.exit_code == 0, result.output
+    assert "Recommended: " in result.stdout
+    assert "[bold]" not in result.stdout
+    assert (tmp_path / "comparison.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "comparison.csv").read_text().startswith("method,")
+
+
+def test_the_cheapest_of_the_best_is_recommended():
+    y = np.random.default_rng(0).standard_normal(200)
+    scores = {
+        name: package.evaluate(package.from_normal(mean, 1.0), y)
+        for name, mean in (("slow", np.zeros(200)), ("quick", np.full(200, 0.02)), ("poor", np.full(200, 3.0)))
+    }
+    costs = {"slow": Cost(50.0, 1, 1), "quick": Cost(2.0, 1, 1), "poor": Cost(0.1, 1, 1)}
+    advice = recommend(Comparison(scores, costs, by="rmse", columns=("rmse",)))
+    assert advice.startswith("Recommended: quick.")
+    assert "in 2 s against 50 s" in advice
+    alone = {name: scores[name] for name in ("slow", "poor")}
+    advice = recommend(Comparison(alone, costs, by="rmse", columns=("rmse",)))
+    assert advice.startswith("Recommended: slow.")
+    assert "no other comes within one standard error" in advice
+
+
+uci = pytest.mark.skipif("CREDO_DATA" not in os.environ, reason="CREDO_DATA names no folder that holds uci.npz")
+
+
+@uci
+@pytest.mark.parametrize("name", ["yacht", pytest.param("naval", marks=pytest.mark.full)])
+def test_uci_scores_are_those_of_python_to_the_bit(credo, tmp_path, name):
+    train, test = package.datasets.uci_split(package.datasets.uci(name), 0)
+    for part, data in (("train", train), ("test", test)):
+        columns = {f"x{place}": column for place, column in enumerate(data.x.T)}
+        pl.DataFrame({**columns, "y": data.y}).write_csv(tmp_path / f"{part}.csv")
+    options = ("--method", "map", "--set", "num_steps=50", "--network", "mlp:10", "--seed", 1)
+    fitted = credo("fit", tmp_path / "train.csv", "-t", "y", "-o", tmp_path / "run", *options)
+    assert fitted.exit_code == 0, fitted.output
+    said = json.loads(credo("evaluate", tmp_path / "run", tmp_path / "test.csv", "--json").stdout)
+    model = package.models.regression(package.networks.MLP([10], 1))
+    posterior = package.fit(model, train, package.MAP(num_steps=50), seed=1)
+    assert said == json.loads(json.dumps(package.evaluate(posterior, test).to_dict()))
+    # A table that is read in Python is the same data again.
+    np.testing.assert_array_equal(tables.read(tmp_path / "train.csv", target="y").batch().x, train.batch().x)

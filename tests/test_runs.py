@@ -1,0 +1,258 @@
+"""Runs: a folder with all that it takes to use a fit, and to make it again."""
+
+import json
+import shutil
+import tomllib
+
+import numpy as np
+import polars as pl
+import pytest
+
+import credo
+from credo import runs
+from credo._toml import to_toml
+from credo.inference.registry import METHODS
+from credo.inference.schedules import Cosine
+from credo.inference.settings import as_value, build, merged, parse, settings_of
+from credo.runs import Config, Run
+from credo.tables.predictions import regrouped, write
+
+QUICK = {"num_steps": 20}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("runs")
+
+
+@pytest.fixture(scope="module")
+def arrays():
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((40, 2))
+    return x, x[:, 0] - 2 * x[:, 1] + 0.1 * rng.standard_normal(40)
+
+
+@pytest.fixture(scope="module")
+def table(folder, arrays):
+    x, y = arrays
+    path = folder / "train.csv"
+    pl.DataFrame({"a": x[:, 0], "b": x[:, 1], "y": y}).write_csv(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def config(table):
+    return Config(str(table), "y", network="mlp:4", method="map", settings=QUICK, seed=3)
+
+
+@pytest.fixture(scope="module")
+def run(folder, config):
+    return Run.fit(config, folder / "run")
+
+
+def same_draws(first, second):
+    return first.keys() == second.keys() and all(np.array_equal(first[name], second[name]) for name in first)
+
+
+def test_a_run_gives_the_bits_that_python_gives(run, arrays, table):
+    model = credo.models.regression(credo.networks.MLP([4], 1))
+    posterior = credo.fit(model, credo.Data(*arrays, standardise=True), credo.MAP(num_steps=20), seed=3)
+    assert same_draws(run.posterior.theta, posterior.theta)
+    scores = credo.evaluate(posterior, arrays).to_dict()
+    assert run.evaluate(table).to_dict() == scores
+    mean = pl.concat(list(run.predict(table)))["mean"].to_numpy()
+    np.testing.assert_array_equal(mean, posterior.predict(arrays[0]).mean)
+
+
+def test_a_run_is_loaded_as_it_was(run):
+    again = Run.load(run.folder)
+    assert again.config == run.config
+    assert again.encoding == run.encoding
+    assert same_draws(again.posterior.theta, run.posterior.theta)
+
+
+def test_its_config_makes_it_again(run, folder):
+    again = Run.fit(Config.read(run.folder / "config.toml"), folder / "again")
+    assert again.config == run.config
+    assert again.encoding == run.encoding
+    assert same_draws(again.posterior.theta, run.posterior.theta)
+
+
+def test_the_config_says_all(run, table):
+    stored = tomllib.loads((run.folder / "config.toml").read_text())
+    assert stored["data"] == str(table.resolve())
+    assert (stored["target"], stored["task"], stored["method"], stored["seed"]) == ("y", "regression", "map", 3)
+    assert stored["settings"]["num_steps"] == 20
+    assert stored["settings"]["optimizer"] == "adam"
+    assert len(stored["data_sha256"]) == 64
+
+
+def test_a_file_that_has_changed_is_refused(run, folder, table):
+    other = folder / "other.csv"
+    other.write_text(table.read_text().replace("y", "y", 1) + "1,2,3\n")
+    changed = Config.read(run.folder / "config.toml")
+    with pytest.raises(ValueError, match="its checksum differs"):
+        runs.prepare(Config(**{**vars(changed), "data": str(other)}))
+
+
+def test_a_folder_is_not_overwritten_unasked(run, config, folder):
+    with pytest.raises(ValueError, match="holds a run already"):
+        Run.fit(config, run.folder)
+    (folder / "mine").mkdir()
+    (folder / "mine" / "notes.txt").write_text("keep")
+    with pytest.raises(ValueError, match="is no run of credo"):
+        Run.fit(config, folder / "mine")
+
+
+def test_resume_returns_what_is_done_and_refuses_another(run, config):
+    assert same_draws(Run.fit(config, run.folder, resume=True).posterior.theta, run.posterior.theta)
+    with pytest.raises(ValueError, match="holds another run: its seed differ"):
+        Run.fit(Config(**{**vars(config), "seed": 4}), run.folder, resume=True)
+
+
+def test_overwrite_takes_the_old_run_away(run, config, folder):
+    place = shutil.copytree(run.folder, folder / "twice")
+    (place / "notes.txt").write_text("mine")
+    Run.fit(Config(**{**vars(config), "seed": 5}), place, overwrite=True)
+    assert Run.load(place).config.seed == 5
+    assert (place / "notes.txt").exists()
+    assert len(list(place.glob("*.safetensors"))) == 1
+
+
+def test_a_run_at_work_is_not_overwritten(run):
+    with runs.locked(run.folder), pytest.raises(OSError, match="another process is at work"):
+        runs.remove(run.folder)
+    assert Run.load(run.folder).config == run.config
+
+
+def test_a_column_named_like_an_answer_cannot_be_kept(run, folder):
+    (folder / "mean.csv").write_text("a,b,mean\n1,2,3\n")
+    with pytest.raises(ValueError, match="'mean' cannot be kept"):
+        list(run.predict(folder / "mean.csv", keep=["mean"]))
+
+
+def test_an_unfinished_run_is_described_and_not_used(run, config, tmp_path):
+    runs.prepare(config)._claim(tmp_path / "run")
+    (tmp_path / "run" / "fit.json").write_text("{}")
+    found = runs.describe(tmp_path / "run")
+    assert not found["finished"]
+    assert "--resume" in found["state"]
+    with pytest.raises(ValueError, match="has not ended; go on with it: credo fit --resume"):
+        Run.load(tmp_path / "run")
+    assert runs.describe(run.folder)["finished"]
+
+
+@pytest.mark.parametrize("file", ["columns.json", "manifest.json", "arrays"])
+def test_a_flipped_byte_is_noticed(run, tmp_path, file):
+    place = shutil.copytree(run.folder, tmp_path / "run")
+    path = next(place.glob(f"{file}*"))
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"damaged|not written by credo"):
+        Run.load(place)
+
+
+def test_predictions_come_in_batches_of_one_size(run, table, monkeypatch):
+    whole = pl.concat(list(run.predict(table, keep=["y"])))
+    monkeypatch.setattr(runs, "BATCH_ROWS", 16)
+    parts = list(run.predict(table, keep=["y"]))
+    assert [len(part) for part in parts] == [16, 16, 8]
+    assert whole["y"].equals(pl.concat(parts)["y"])
+    np.testing.assert_allclose(pl.concat(parts)["upper"], whole["upper"], rtol=1e-5)
+    assert (whole["lower"] < whole["mean"]).all()
+    np.testing.assert_allclose(whole["sd"] ** 2, whole["epistemic"] ** 2 + whole["aleatoric"] ** 2)
+
+
+def test_regrouping_keeps_every_row():
+    batches = [(pl.DataFrame({"n": range(a, b)}), np.arange(a, b)[:, None]) for a, b in ((0, 3), (3, 4), (4, 11))]
+    groups = list(regrouped(batches, 4))
+    assert [len(x) for _, x in groups] == [4, 4, 3]
+    np.testing.assert_array_equal(np.concatenate([x[:, 0] for _, x in groups]), np.arange(11))
+    assert pl.concat([frame for frame, _ in groups])["n"].to_list() == list(range(11))
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".npz"])
+def test_predictions_are_written_in_every_format(tmp_path, suffix):
+    frames = [pl.DataFrame({"file": ["a", "b"], "mean": [1.5, 2.5]}), pl.DataFrame({"file": ["c"], "mean": [3.5]})]
+    path = tmp_path / f"out{suffix}"
+    assert write(frames, path) == 3
+    read = {".csv": pl.read_csv, ".parquet": pl.read_parquet, ".npz": lambda name: pl.DataFrame(dict(np.load(name)))}
+    assert read[suffix](path).rows() == [("a", 1.5), ("b", 2.5), ("c", 3.5)]
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_failed_writer_leaves_nothing(tmp_path):
+    def frames():
+        yield pl.DataFrame({"mean": [1.5]})
+        raise ValueError("row 2")
+
+    with pytest.raises(ValueError, match="row 2"):
+        write(frames(), tmp_path / "out.csv")
+    assert not list(tmp_path.iterdir())
+
+
+# -- settings ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_the_settings_of_every_method_survive_toml(name):
+    method = METHODS[name]()
+    text = to_toml({"settings": settings_of(method)})
+    assert build(name, as_value(tomllib.loads(text)["settings"])) == method
+
+
+def test_methods_and_schedules_within_methods_survive_toml():
+    method = credo.DeepEnsemble(credo.MAP(num_steps=7, learning_rate=Cosine(0.01, 7)), members=3)
+    text = to_toml({"settings": settings_of(method)})
+    assert build("ensemble", as_value(tomllib.loads(text)["settings"])) == method
+
+
+def test_settings_from_text():
+    settings = merged(parse("members=3"), merged(parse("method.num_steps=9"), parse("method.batch_size=8")))
+    assert build("ensemble", settings) == credo.DeepEnsemble(credo.MAP(num_steps=9, batch_size=8), members=3)
+    assert build("nuts", parse("start=map")).start == credo.MAP()
+    assert build("swag", parse("rank=none")).rank is None
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("num_step=3", "no setting 'num_step'; did you mean 'num_steps'"),
+        ("num_steps=many", "num_steps is 2000 by default, and cannot be 'many'"),
+        ("num_steps", "written name=value"),
+        ("learning_rate.schedule=cosin", "did you mean 'cosine'"),
+        ("learning_rate.schedule=cosine", "a cosine schedule has the settings first, num_steps"),
+        ("optimizer.rate=1", "has no settings of its own"),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused(text, message):
+    with pytest.raises(ValueError, match=message):
+        build("map", parse(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("data = 'a.csv'\nsed = 1\n", "unknown 'sed'; did you mean 'seed'"),
+        ("seed = 1\n", "which table"),
+        ("data = 'a.csv'\nseed = 'one'\n", "seed cannot be 'one'"),
+        ("data = \n", "is not TOML"),
+    ],
+)
+def test_configs_that_are_none_are_refused(tmp_path, text, message):
+    (tmp_path / "c.toml").write_text(text)
+    with pytest.raises(ValueError, match=message):
+        Config.read(tmp_path / "c.toml")
+
+
+def test_toml_reads_back_what_was_written():
+    values = {
+        "text": 'a "quote", a \\ and\na line\x7f',
+        "numbers": [1, 2.5, 1e-30],
+        "yes": True,
+        "odd key": {"inner": {"deep": -1}, "empty": {}},
+    }
+    expected = json.loads(json.dumps(values))
+    del expected["odd key"]["empty"]
+    assert tomllib.loads(to_toml(values)) == expected
