@@ -30,7 +30,7 @@ def _credo(problem, settings):  # type: ignore[no-untyped-def]
     model = problem.model_of_bde() if side == "mclmc, as bde" else problem.model()
     method = _nuts(settings) if side == "credo" else _mclmc(settings)
     began = time.perf_counter()
-    posterior = credo.fit(model, problem.arrays(), method, progress=False)
+    posterior = credo.fit(model, problem.arrays(), method, seed=settings.get("seed", 0), progress=False)
     elapsed = time.perf_counter() - began
     functions = posterior.predict(problem.probes()).functions
     return elapsed, functions.reshape(posterior.num_chains, posterior.num_draws, -1)

@@ -12,6 +12,9 @@ ROOT = Path(__file__).parent.parent
 TINY = {
     "credo.NUTS(num_samples=500, num_warmup=500)": "credo.NUTS(num_samples=8, num_warmup=10, max_depth=3)",
     "credo.MAP(), seed=0)": "credo.MAP(num_steps=20), seed=0)",
+    'method="laplace", network="mlp:20"': 'method=credo.MAP(num_steps=20), network="mlp:4"',
+    '["linear", "mlp:20"]': '["linear", "mlp:4"]',
+    "credo.MAP(num_steps=500)": "credo.MAP(num_steps=20)",
     'data, "nuts")': "data, credo.NUTS(num_samples=8, num_warmup=10, max_depth=3))",
 }
 

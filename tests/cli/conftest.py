@@ -1,12 +1,10 @@
 """Small tables, and runs that are fitted to them once."""
 
-import datetime
-
-import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from credo.cli import app
+from credo.examples import table
 
 QUICK = ("--method", "map", "--set", "num_steps=20", "--network", "mlp:4")
 
@@ -24,16 +22,7 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="session")
 def houses(folder):
     """Strings, dates, missing values, a constant column and an id, in train.csv and test.csv."""
-    rng = np.random.default_rng(0)
-    lines = []
-    for number in range(90):
-        city, size = rng.choice(["Bern", "Rome", "Ulm"]), rng.uniform(20, 150)
-        sold = datetime.date(2020, 1, 1) + datetime.timedelta(days=int(rng.integers(900)))
-        price = 2000 * size + 9000 * len(city) + rng.normal(0, 9000)
-        shown = "" if rng.uniform() < 0.1 else f"{size:.1f}"
-        lines.append(f"house {number},{city},{sold},{shown},CH,{price:.0f}\n")
-    for name, rows in (("train.csv", lines[:60]), ("test.csv", lines[60:])):
-        (folder / name).write_text("id,city,sold,size,country,price\n" + "".join(rows))
+    table.main(folder, num_train=60, num_test=30)
     return folder
 
 

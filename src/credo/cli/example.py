@@ -70,3 +70,14 @@ def paperfold(
     from credo.examples import paperfold as program
 
     program.main(out, prior=prior, quick=quick, seed=seed)
+
+
+@example.command()
+def table(
+    out: Annotated[Path, typer.Option(help="Folder for train.csv and test.csv.")] = Path("houses"), seed: Seed = 0
+) -> None:
+    """A table with words, dates and empty cells, to try the command line on."""
+    from credo.examples import table as program
+
+    train, test = program.main(out, seed=seed)
+    typer.echo(f"Written: {train} and {test}. Next: credo fit {train} --target price --out run/")
