@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 # Most of the tests' time is compilation, which uses one core: two files at a time.
 SIDE_BY_SIDE := -n 2 --dist loadfile
 # What has been compiled is kept: by the files of one run for each other, and for the next run.
-COMPILED := JAX_COMPILATION_CACHE_DIR=$(VENV)/compiled JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0 \
+COMPILED := JAX_COMPILATION_CACHE_DIR=$(CURDIR)/$(VENV)/compiled JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0 \
 	JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES=-1
 PEERS := .venv-peers
 PEERS_STAMP := $(PEERS)/.installed
