@@ -21,17 +21,17 @@ def write_at_every_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def kill_at(monkeypatch: pytest.MonkeyPatch, number: int, *, error: BaseException | None = None) -> None:
     """Stop at write number `number`, every other time before the file is in its place, else just after."""
-    replace, calls = _files._replace, iter(range(1, 1_000_000))
+    put, calls = _files.put, iter(range(1, 1_000_000))
 
     def write(path: Path, how: Callable[[Path], object]) -> None:
         call = next(calls)
         if call == number and number % 2 == 0:
             raise error or Killed
-        replace(path, how)
+        put(path, how)
         if call == number:
             raise error or Killed
 
-    monkeypatch.setattr(_files, "_replace", write)
+    monkeypatch.setattr(_files, "put", write)
 
 
 def fit_through_kills(

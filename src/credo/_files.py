@@ -20,10 +20,23 @@ from safetensors.numpy import load_file, save_file
 PARTIAL = ".partial"
 
 
+def put(path: Path, write: Callable[[Path], Any]) -> None:
+    """Write a file beside its place, and put it there once the disk has it."""
+    fresh = path.with_name(f".{path.name}-{uuid.uuid4().hex[:8]}{PARTIAL}")
+    try:
+        write(fresh)
+        with fresh.open("rb") as file:
+            os.fsync(file.fileno())
+        fresh.replace(path)
+    except BaseException:
+        fresh.unlink(missing_ok=True)
+        raise
+
+
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
     """Write a dictionary with its own checksum."""
     text = json.dumps({**content, "sha256": digest(content)}, indent=2, sort_keys=True) + "\n"
-    _replace(path, lambda fresh: fresh.write_text(text, encoding="utf-8"))
+    put(path, lambda fresh: fresh.write_text(text, encoding="utf-8"))
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -58,7 +71,7 @@ def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> str:
             raise OSError(f"{path} could not be written: {error}") from error
         checksums.append(checksum(fresh))
 
-    _replace(path, write)
+    put(path, write)
     return checksums[0]
 
 
@@ -86,16 +99,3 @@ def remove_partial(folder: Path) -> None:
     """Remove what writers that were killed have left. Only for those who know that nobody is writing now."""
     for left in folder.glob(f".*{PARTIAL}"):
         left.unlink()
-
-
-def _replace(path: Path, write: Callable[[Path], Any]) -> None:
-    """Write a file beside its place, and put it there once the disk has it."""
-    fresh = path.with_name(f".{path.name}-{uuid.uuid4().hex[:8]}{PARTIAL}")
-    try:
-        write(fresh)
-        with fresh.open("rb") as file:
-            os.fsync(file.fileno())
-        fresh.replace(path)
-    except BaseException:
-        fresh.unlink(missing_ok=True)
-        raise

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from credo import networks, storage
-from credo._files import PARTIAL, checksum
+from credo._files import PARTIAL, checksum, put
 from credo._text import nearest
 from credo._toml import to_toml
 from credo._version import __version__
@@ -106,9 +106,8 @@ class Config:
 
     def write(self, path: str | Path) -> None:
         """Write all settings as TOML; the file is whole or not there."""
-        fresh = Path(path).with_name(f".{Path(path).name}{PARTIAL}")
-        fresh.write_text(HEADING + to_toml(asdict(self) | {"target": self.target or ""}), encoding="utf-8")
-        fresh.replace(path)
+        text = HEADING + to_toml(asdict(self) | {"target": self.target or ""})
+        put(Path(path), lambda fresh: fresh.write_text(text, encoding="utf-8"))
 
 
 @dataclass(frozen=True, eq=False)

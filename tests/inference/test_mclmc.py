@@ -181,7 +181,7 @@ def test_scales_are_between_the_marginal_and_the_conditional_sds() -> None:
     bound, data = target.model.bind(target.data), target.data.batch()
     method = MCLMC(num_samples=1, num_warmup=60_000, num_chains=2, thin=1)
     found = engine.run(method, bound, data).states.tuning
-    # The window holds 15,000 steps, of which a few hundred are independent: a fourth root is then known to some percent.
+    # The window holds 15,000 steps, of which a few hundred are independent: a fourth root is known to some percent.
     np.testing.assert_allclose(found.scale, np.tile(expected, (2, 1)), rtol=0.15)
     length = PERSISTENCE * np.sqrt(np.sum(np.diag(covariance) / expected**2))
     np.testing.assert_allclose(found.length, length, rtol=0.2)

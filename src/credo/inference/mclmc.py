@@ -100,7 +100,7 @@ class MCLMC(Method):
     step_size², error ∝ step_size³). `NUTS` has no such bias.
 
     Warm-up tunes the step size to that energy variance, the scale of each parameter, and L, the length after which the
-    direction is forgotten: sixteen times the root of the sum of the variances in units of the scales. Then all stay fixed.
+    direction is forgotten: sixteen times the root of the sum of the variances in units of the scales. Then all stay.
 
         scaleᵢ² = sd(thetaᵢ)/sd(∂ log p/∂thetaᵢ)
 

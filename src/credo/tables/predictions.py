@@ -8,6 +8,7 @@ from typing import IO
 import numpy as np
 import polars as pl
 
+from credo._files import put
 from credo.predictive import ClassPredictive, Predictive
 from credo.tables.target import Target
 
@@ -68,15 +69,15 @@ def write(frames: Iterable[pl.DataFrame], path: str | Path) -> int:
     if target.suffix.lower() not in SUFFIXES:
         raise ValueError(f"{target} has none of the known suffixes; name a file that ends in {', '.join(SUFFIXES)}")
     target.parent.mkdir(parents=True, exist_ok=True)
-    fresh = target.with_name(f".{target.name}.partial")
-    try:
+    num_rows = 0
+
+    def fill(fresh: Path) -> None:
+        nonlocal num_rows
         with fresh.open("wb") as file:
-            num_rows = (
-                write_csv(frames, file) if target.suffix.lower() == ".csv" else _write_whole(frames, file, target)
-            )
-        fresh.replace(target)
-    finally:
-        fresh.unlink(missing_ok=True)
+            is_csv = target.suffix.lower() == ".csv"
+            num_rows = write_csv(frames, file) if is_csv else _write_whole(frames, file, target)
+
+    put(target, fill)
     return num_rows
 
 
