@@ -152,7 +152,7 @@ def heights(*centres: float, sd: float = 0.07, num: int = 400) -> np.ndarray:
 @pytest.mark.parametrize(
     ("points", "said"),
     [
-        (heights(0, 0, 1, 1), "finds both folds and weighs them right (fold A 0.50"),
+        (heights(0, 0, 1, 1), "finds both folds and weighs them about right (fold A 0.50"),
         (heights(0, 1, 1, 1), "finds both folds but weighs them only roughly (fold A 0.25"),
         (heights(0, *[1] * 19), "finds both folds but weighs them wrongly (fold A 0.05"),
         (heights(0), "finds fold A only, with the right local uncertainty"),

@@ -24,7 +24,7 @@ def test_fit_says_what_it_did(credo, houses, run, tmp_path):
         "category of 3 levels (Bern, Rome, Ulm)",
         "date, as years since",
         "missing: the median",
-        "constant, always 'CH'",
+        "constant, always 'EUR'",
         "Task: regression",
         "Network: mlp:4",
         "Method: map, as was asked for",

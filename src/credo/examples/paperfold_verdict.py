@@ -111,7 +111,7 @@ def judged(found: Found, reference: Found) -> str:
     else:
         off = abs(found.in_a - reference.in_a)
         roughly = "but weighs them only roughly" if off <= 2 * found.error else "but weighs them wrongly"
-        how = "and weighs them right" if off <= MASS_TOLERANCE else roughly
+        how = "and weighs them about right" if off <= MASS_TOLERANCE else roughly
         said = f"finds both folds {how} (fold A {found.in_a:.2f} ± {found.error:.2f}, exact {reference.in_a:.2f})"
     share = found.local / reference.local
     local = "no" if share < NO_SPREAD else "too little" if share < TOO_LITTLE_SPREAD else "the right"
