@@ -151,8 +151,11 @@ def test_the_cheapest_of_the_best_is_recommended():
 uci = pytest.mark.skipif("CREDO_DATA" not in os.environ, reason="CREDO_DATA names no folder that holds uci.npz")
 
 
+OTHERS = ("boston", "concrete", "energy", "kin8nm", "naval", "power", "protein", "wine")
+
+
 @uci
-@pytest.mark.parametrize("name", ["yacht", pytest.param("naval", marks=pytest.mark.full)])
+@pytest.mark.parametrize("name", ["yacht", *(pytest.param(name, marks=pytest.mark.full) for name in OTHERS)])
 def test_uci_scores_are_those_of_python_to_the_bit(credo, tmp_path, name):
     train, test = package.datasets.uci_split(package.datasets.uci(name), 0)
     for part, data in (("train", train), ("test", test)):
