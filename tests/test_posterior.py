@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 import credo
-from credo import random
+from credo import random, streaming
 from credo.evaluation._arviz import arviz
 from credo.evaluation.diagnostics import convergence, ebfmi
 from credo.posterior import Draws, Provenance
@@ -191,3 +191,13 @@ def test_convergence_reports_the_worst_quantity(good):
     alone = convergence(draws[..., 1:2])
     assert convergence(draws).rhat == pytest.approx(alone.rhat)
     assert convergence(draws).num_quantities == 3
+
+
+def test_posteriors_of_one_model_share_compiled_predictions() -> None:
+    model = credo.models.regression(credo.networks.MLP([3], out=1))
+    x = np.linspace(-1, 1, 9)
+    first, second = (credo.fit(model, (x, x), credo.MAP(num_steps=2), seed=seed) for seed in (0, 1))
+    _ = first.predict(x).mean
+    num_programs = streaming.fold._cache_size()
+    assert not np.array_equal(first.predict(x).mean, second.predict(x).mean)
+    assert streaming.fold._cache_size() == num_programs

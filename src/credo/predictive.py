@@ -12,6 +12,7 @@ Nothing of size draws × rows is held: each answer streams over the draws, block
 import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, Self
 
@@ -358,5 +359,16 @@ def predictive(
     num_draws = len(next(iter(draws.values())))
     weights = np.full(num_draws, 1 / num_draws) if weights is None else np.asarray(weights, np.float64)
     inputs = np.asarray(scaling.inputs(x), np.float32)
-    kind = ClassPredictive if streaming.is_classes(model.predictive, draws, inputs) else RegressionPredictive
-    return kind(model.predictive, draws, inputs, weights=weights, scaling=scaling)
+    conditional = Given(model)
+    kind = ClassPredictive if streaming.is_classes(conditional, draws, inputs) else RegressionPredictive
+    return kind(conditional, draws, inputs, weights=weights, scaling=scaling)
+
+
+@dataclass(frozen=True)
+class Given:
+    """p(y | x, theta) of a model; equal where the models are: all posteriors of one model share compiled code."""
+
+    model: Any
+
+    def __call__(self, theta: Theta, x: Any) -> Any:
+        return self.model.predictive(theta, x)
