@@ -87,6 +87,7 @@ def test_nothing_heavy_is_imported_before_an_example_runs():
 # -- Bayesian MNIST -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 def test_without_mnist_the_embedded_digits_are_used_and_it_says_so(command, tmp_path):
     result = command("mnist", "--quick", "--out", str(tmp_path))
     assert result.exit_code == 0, result.output

@@ -156,6 +156,7 @@ def test_chains_differ(posterior):
     assert not any(np.array_equal(leaf[0], leaf[1]) for leaf in posterior.theta.values())
 
 
+@pytest.mark.full
 def test_result_does_not_depend_on_the_chunk_size(model, data, method, posterior):
     bound = model.bind(data)
     run = engine.run(method, bound, data.batch(), seed=3, records_per_chunk=1)

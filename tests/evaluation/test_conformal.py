@@ -67,7 +67,9 @@ def errors_away(found, rank, num):
     return (found.mean() - law.mean()) / np.sqrt(variance / len(found))
 
 
-@pytest.mark.parametrize("score", ["scaled", "quantile", "adaptive", "threshold"])
+@pytest.mark.parametrize(
+    "score", ["scaled", "adaptive", *(pytest.param(name, marks=pytest.mark.full) for name in ("quantile", "threshold"))]
+)
 def test_coverage_follows_its_exact_law_though_the_model_is_wrong(score):
     found = coverages(score, 39, 0.8)
     assert abs(errors_away(found, 32, 39)) < 4

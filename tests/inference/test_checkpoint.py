@@ -53,7 +53,7 @@ def at_every_chunk(monkeypatch):
     [
         (MODEL, credo.DeepEnsemble(credo.MAP(num_steps=8, batch_size=7), members=5)),
         (MODEL, credo.MCLMC(num_samples=6, num_warmup=8, num_chains=2, thin=2, start=credo.MAP(num_steps=4))),
-        ([MODEL, DEEPER], credo.DeepEnsemble(credo.MAP(num_steps=6))),
+        pytest.param([MODEL, DEEPER], credo.DeepEnsemble(credo.MAP(num_steps=6)), marks=pytest.mark.full),
     ],
     ids=["in lock-step", "in two stages", "of two architectures"],
 )  # fmt: skip

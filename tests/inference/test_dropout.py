@@ -354,7 +354,9 @@ def test_what_from_trained_refuses():
 # -- as a method -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("noise", [None, 0.1, "heteroscedastic", "full"])
+@pytest.mark.parametrize(
+    "noise", [None, *(pytest.param(noise, marks=pytest.mark.full) for noise in (0.1, "heteroscedastic", "full"))]
+)
 def test_any_noise(noise):
     out = {"heteroscedastic": 4}.get(noise, 2) if isinstance(noise, str) else 2
     model = credo.models.regression(MLP([5], out), noise=noise)

@@ -149,7 +149,7 @@ LOCKSTEP = {
 
 
 # Each compiles two programs; those that say the least beyond the others wait for the long run.
-LONG = ("mle", "ivon", "anchored", "bagging")
+LONG = ("mle", "ivon", "anchored", "bagging", "bagging, all rows")
 
 
 @pytest.mark.parametrize(
@@ -243,7 +243,7 @@ def settled(batch_size: int | None = None, num_steps: int = 600) -> credo.MAP:
     return credo.MAP(num_steps=num_steps, learning_rate=rate, batch_size=batch_size)
 
 
-@pytest.mark.parametrize("batch_size", [None, 10])
+@pytest.mark.parametrize("batch_size", [None, pytest.param(10, marks=pytest.mark.full)])
 def test_anchored_members_are_draws_of_the_posterior_of_linear_regression(
     target: Target, batch_size: int | None
 ) -> None:
@@ -280,6 +280,7 @@ def test_anchored_members_are_the_modes_of_their_own_problems(target: Target) ->
         np.testing.assert_allclose(found, expected, atol=2e-4)
 
 
+@pytest.mark.full
 def test_anchored_members_follow_the_prior_where_the_data_are_silent() -> None:
     """A prior of mean 3, correlated outputs with a known covariance, and one input that is always zero."""
     covariance = np.array([[0.5, 0.3], [0.3, 0.4]])
@@ -467,6 +468,7 @@ def test_chance_is_not_taken_for_disagreement(mixture: Mixture) -> None:
     assert same.diagnostics.disagreement < 0.02
 
 
+@pytest.mark.full
 def test_members_in_trouble_are_counted(target: Target) -> None:
     short = credo.BayesByBackprop(num_steps=5, learning_rate=1e-6, initial_scale=1e-6)
     found = credo.fit(target.model, target.data, credo.DeepEnsemble(short, members=3)).diagnostics
@@ -656,6 +658,7 @@ def test_probabilities_are_those_of_the_whole_mixture(of_points: Mixture) -> Non
     assert np.all(np.abs(draws.mean(axis=0) - prediction.mean[:3]) < error)
 
 
+@pytest.mark.full
 def test_classes_of_the_whole_mixture() -> None:
     x = np.random.default_rng(0).normal(size=(30, 2))
     data = credo.Data(x, (x[:, 0] > 0).astype(int) + (x[:, 1] > 1))
@@ -692,7 +695,7 @@ def test_draws_hold_the_leaves_of_all_architectures(of_gaussians: Mixture) -> No
     assert set(of_gaussians.sample(random.key(0), 1)) == set(sample)
 
 
-@pytest.mark.parametrize("kind", ["of_points", "of_gaussians"])
+@pytest.mark.parametrize("kind", ["of_points", pytest.param("of_gaussians", marks=pytest.mark.full)])
 def test_architectures_are_saved_and_loaded(kind: str, request: pytest.FixtureRequest, tmp_path) -> None:
     posterior = request.getfixturevalue(kind)
     posterior.save(tmp_path / "run")

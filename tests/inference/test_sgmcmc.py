@@ -272,6 +272,7 @@ def test_preconditioner_is_the_mean_square_and_fixed_after_the_warm_up(model, da
     ],
     ids=["minibatches", "decreasing", "cycles"],
 )
+@pytest.mark.full
 def test_same_seed_same_draws_for_any_chunk_size_and_chains_differ(model, data, method):
     whole, by_one = (run_of(method, model, data, seed=3, records_per_chunk=size) for size in (4096, 1))
     other = run_of(method, model, data, seed=4)

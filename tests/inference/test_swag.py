@@ -134,6 +134,7 @@ def test_the_variance_is_sound_far_from_zero_and_never_negative() -> None:
     np.testing.assert_allclose(iterates.root().variance()["w"][2], LEAST_VARIANCE, rtol=1e-5)
 
 
+@pytest.mark.full
 def test_the_result_does_not_depend_on_the_chunks(model: credo.Model, data: credo.Data) -> None:
     runs = [engine.run(SHORT, model, data.batch(), seed=3, records_per_chunk=size) for size in (1, 7, 4096)]
     parts = [SHORT.posterior(model, run) for run in runs]

@@ -43,7 +43,7 @@ def test_without_noise_it_is_the_deterministic_network():
     assert (model.template, model.num_parameters, model.has_local_latents) == ({}, 0, True)
 
 
-@pytest.mark.parametrize("out", [1, 3])
+@pytest.mark.parametrize("out", [pytest.param(1, marks=pytest.mark.full), 3])
 def test_classes(out):
     labels = LABELS if out == 3 else LABELS % 2
     model = activations([4], out, scale=TINY, likelihood="classification").bind((X, labels))

@@ -28,8 +28,17 @@ CASES = {
 LAYOUTS = [("NHWC", "HWIO", "NHWC"), ("NCHW", "OIHW", "NCHW"), ("HWNC", "IOWH", "NWHC")]
 
 
-@pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: layout[0])
-@pytest.mark.parametrize("case", CASES)
+# Every case in the layout of flax, and every layout in one case; the others wait for the long run.
+PAIRS = [
+    pytest.param(
+        case, layout, id=f"{case}-{layout[0]}", marks=[pytest.mark.full] * (layout != LAYOUTS[0] and case != "same")
+    )
+    for case in CASES
+    for layout in LAYOUTS
+]
+
+
+@pytest.mark.parametrize(("case", "layout"), PAIRS)
 def test_values_and_gradients_are_those_of_the_convolution(case: str, layout: tuple[str, str, str]) -> None:
     settings = CASES[case]
     sizes = {"N": 3, "H": 9, "W": 8, "C": 4, "O": 6, "I": 4 // settings.get("feature_group_count", 1)}
@@ -82,7 +91,9 @@ NETWORKS = {
 }
 
 
-@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.full] * (name == "ResNet")) for name in NETWORKS]
+)
 def test_networks_have_no_convolution_left_and_the_same_output(name: str) -> None:
     net, shape = NETWORKS[name]
     x = random_array(*shape)
