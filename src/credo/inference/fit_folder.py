@@ -137,7 +137,11 @@ def identity_of(method: Method, models: Sequence[Model], data: Iterable[Batch | 
         "method": settings,
         "seed": seed,
         "model": [
-            {"config": one.config, "shapes": {name: list(leaf.shape) for name, leaf in one.template.items()}}
+            {
+                "program": getattr(one.program, "__qualname__", type(one.program).__name__),
+                "config": one.config,
+                "shapes": {name: list(leaf.shape) for name, leaf in one.template.items()},
+            }
             for one in models
         ],
         "data": [None if batch is None else _digest(batch) for batch in data],
