@@ -11,6 +11,7 @@ import pytest
 import credo
 from credo import runs
 from credo._toml import to_toml
+from credo.inference.fit_folder import locked
 from credo.inference.registry import METHODS
 from credo.inference.schedules import Cosine
 from credo.inference.settings import as_value, build, merged, parse, settings_of
@@ -120,7 +121,7 @@ def test_overwrite_takes_the_old_run_away(run, config, folder):
 
 
 def test_a_run_at_work_is_not_overwritten(run):
-    with runs.locked(run.folder), pytest.raises(OSError, match="another process is at work"):
+    with locked(run.folder), pytest.raises(OSError, match="another process is at work"):
         runs.remove(run.folder)
     assert Run.load(run.folder).config == run.config
 

@@ -1,7 +1,7 @@
 """Files that are whole or not there: written beside their place, then renamed into it.
 
-A reader, or the next run after a crash, sees the old file or the new one. What is written under a name that holds its
-checksum, or whose checksum stands in a JSON file that holds its own, cannot be cut short or altered unnoticed.
+A reader, or the next run after a crash, sees the old file or the new one. A JSON file holds its own checksum, and those
+of the arrays it names: nothing can be cut short or altered unnoticed.
 """
 
 import hashlib

@@ -6,12 +6,9 @@ run/manifest.json, arrays…          the posterior, as `posterior.save` writes 
 run/checkpoint/, fit.json           what an unfinished run goes on from
 """
 
-import fcntl
-import os
 import shutil
 import tomllib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,7 +23,7 @@ from credo._version import __version__
 from credo.data import Data
 from credo.inference.auto import Choice, choose
 from credo.inference.fit import fit
-from credo.inference.fit_folder import CHECKPOINT, FIT
+from credo.inference.fit_folder import CHECKPOINT, FIT, locked
 from credo.inference.method import Method
 from credo.inference.registry import name_of
 from credo.inference.settings import as_value, build, settings_of
@@ -318,19 +315,6 @@ def remove(folder: Path) -> None:
             path.unlink()
         if (folder / CHECKPOINT).exists():
             shutil.rmtree(folder / CHECKPOINT)
-
-
-@contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Refuse a folder that a fit is at work on: it holds a lock on it until it ends."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
-    except BlockingIOError as error:
-        raise OSError(f"another process is at work on {folder}; wait for it, or choose another --out") from error
-    finally:
-        os.close(handle)
 
 
 def _begun(folder: Path) -> tuple[Config, Encoding]:

@@ -5,16 +5,14 @@ from typing import Annotated
 
 import typer
 
-from credo.cli.voice import Json, Quiet, Verbose, Voice
+from credo.cli.voice import Json, Quiet, Unknown, Verbose, Voice
 
 
 def evaluate(
     run: Annotated[Path, typer.Argument(help="The folder of a run, made by credo fit.")],
     file: Annotated[Path, typer.Argument(help="A test table with the target: .csv, .parquet or .npz.")],
     report: Annotated[Path | None, typer.Option(help="Also write an HTML page, to open in a browser.")] = None,
-    unknown: Annotated[
-        str, typer.Option(help="New categories and text among numbers: an error, or missing to treat them so.")
-    ] = "error",
+    unknown: Unknown = "error",
     as_json: Json = False,
     quiet: Quiet = False,
     verbose: Verbose = False,

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from credo.cli.voice import Json, Quiet, Verbose, Voice
+from credo.cli.voice import Json, Quiet, Unknown, Verbose, Voice
 
 
 def predict(
@@ -17,9 +17,7 @@ def predict(
     ] = None,
     level: Annotated[float, typer.Option(help="The probability that the target lies between lower and upper.")] = 0.95,
     keep: Annotated[str, typer.Option(help="Columns to copy from the file: id,name.")] = "",
-    unknown: Annotated[
-        str, typer.Option(help="New categories and text among numbers: an error, or missing to treat them so.")
-    ] = "error",
+    unknown: Unknown = "error",
     as_json: Json = False,
     quiet: Quiet = False,
     verbose: Verbose = False,

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 WIDTH = 140
 
+Unknown = Annotated[
+    str, typer.Option(help="New categories and text among numbers: an error, or missing to treat them so.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Say it as JSON, for machines.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say more; show where an error came from.")]

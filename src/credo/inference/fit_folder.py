@@ -10,8 +10,8 @@ import hashlib
 import os
 import re
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -52,29 +52,18 @@ class FitFolder(AbstractContextManager["FitFolder"]):
     def __enter__(self) -> "FitFolder":
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            self.handle = os.open(self.folder, os.O_RDONLY)
         except OSError as error:
             raise unwritable(self.folder, error) from error
-        try:
-            self._lock()
+        with ExitStack() as stack:
+            stack.enter_context(locked(self.folder))
             self._claim()
-        except BaseException:
-            os.close(self.handle)
-            raise
+            self.lock = stack.pop_all()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        os.close(self.handle)  # and so gives the lock back, as the end of a process does, however it comes
-
-    def _lock(self) -> None:
-        try:
-            fcntl.flock(self.handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise CheckpointError(
-                f"another process is at work on {self.folder}; wait for it, or choose another folder"
-            ) from error
+        self.lock.close()
 
     def _claim(self) -> None:
         """Make sure that what the folder holds is this fit, or nothing yet."""
@@ -127,6 +116,25 @@ class FitFolder(AbstractContextManager["FitFolder"]):
     def _remove_checkpoints(self) -> None:
         if (self.folder / CHECKPOINT).exists():
             shutil.rmtree(self.folder / CHECKPOINT)
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold the lock of a folder, which the end of a process gives back too, however it comes."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError as error:
+        raise unwritable(folder, error) from error
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise CheckpointError(
+                f"another process is at work on {folder}; wait for it, or choose another folder"
+            ) from error
+        yield
+    finally:
+        os.close(handle)
 
 
 def identity_of(method: Method, models: Sequence[Model], data: Iterable[Batch | None], seed: int) -> dict[str, Any]:
