@@ -11,8 +11,6 @@ from dataclasses import MISSING, Field, asdict, dataclass, fields
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from credo._text import nearest
-
 if TYPE_CHECKING:
     from credo.inference.method import Method, Needs
     from credo.models.program import Model
@@ -137,10 +135,10 @@ def entry(name: str) -> Entry:
     >>> entry("nuts").settings[0]
     Setting(name='num_samples', default='1000', meaning='draws kept per chain.')
     """
-    known = {one.name: one for one in entries()}
-    if name.lower() not in known:
-        raise ValueError(f"unknown method {name!r}{nearest(name.lower(), known)}; known are {', '.join(known)}")
-    return known[name.lower()]
+    from credo.inference.registry import METHODS, method_name
+
+    found = method_name(name)
+    return Entry(found, METHODS[found])
 
 
 @cache
