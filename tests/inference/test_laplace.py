@@ -10,6 +10,7 @@ from scipy.stats import multivariate_normal
 import credo
 from credo import random
 from credo.inference.curvature import curvature_of
+from credo.inference import evidence
 from credo.inference.evidence import _half_log_det, log_evidence, prior_precision, tuned_xi
 from credo.inference.layers import jacobians, layers_of, row_jacobian
 from credo.inference.row_sums import Problem
@@ -279,6 +280,24 @@ def test_the_short_cut_to_the_gradient_of_a_log_determinant(structure):
         # A Kronecker root reads the precision of an input from one of its weights; the sum over them is the same.
         sums = (np.sum(part[1][name], axis=-1) for part in (found, expected))
         np.testing.assert_allclose(*sums, rtol=1e-2, atol=1e-4)
+
+
+def test_a_noise_that_all_rows_share_rescales_the_curvature(monkeypatch):
+    """Two routes, one answer: H ∝ 1/noise², or H computed again at each noise."""
+    model = credo.models.regression(credo.networks.MLP([4], 1), prior=credo.priors.learned(), noise="tuned")
+    found = []
+    for is_known in (True, False):
+        bound = model.bind((X, Y))
+        theta, xi, data = bound.initial_theta(random.key(0)), bound.initial_xi(), credo.Data(X, Y).batch()
+        problem = Problem.of(bound, {**theta, **xi}, tuple(theta), "ggn")
+        assert evidence._common_noise(problem, theta, xi) is not None
+        if not is_known:
+            monkeypatch.setattr(evidence, "_common_noise", lambda *_: None)
+            evidence._climb.clear_cache()
+        found.append(tuned_xi(problem, theta, xi, data, "full"))
+    assert any(abs(found[0][name] - xi[name]) > 0.1 for name in xi)
+    for name in xi:
+        assert float(found[0][name]) == pytest.approx(float(found[1][name]), abs=0.02), name
 
 
 def test_evidence_tunes_prior_and_noise_of_a_linear_model():

@@ -138,6 +138,6 @@ def _common_noise(problem: Problem, theta: Theta, xi: Theta) -> Callable[[Theta]
     x = problem.model.example().x
 
     def noise(both: Theta) -> Array:
-        return kind.split(kind.read(problem.model.predictive(both, x)))[1][0, 0]
+        return kind.noise(problem.model.predictive(both, x))[0, 0]
 
     return None if depends_on(lambda theta: noise({**theta, **xi}), theta) else lambda xi: noise({**theta, **xi})

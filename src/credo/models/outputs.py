@@ -53,8 +53,11 @@ class NormalOutputs:
         mean = jnp.broadcast_to(normal.loc, distribution.shape()).reshape(-1, self.num_targets)
         if self.scale is not None:
             return mean
-        scale = jnp.broadcast_to(normal.scale, distribution.shape()).reshape(-1, self.num_targets)
-        return jnp.concatenate([mean, jnp.log(scale)], axis=-1)
+        return jnp.concatenate([mean, jnp.log(self.noise(distribution))], axis=-1)
+
+    def noise(self, distribution: dist.Distribution) -> Array:
+        """The scale of each target, (rows, targets); it depends on nothing that the mean alone depends on."""
+        return jnp.broadcast_to(stripped(distribution).scale, distribution.shape()).reshape(-1, self.num_targets)
 
     def split(self, outputs: Array) -> tuple[Array, Array]:
         """Mean and scale of each target, (rows, targets)."""
