@@ -20,6 +20,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from credo._blocks import block_size, by_block, joined
 from credo.inference.layers import Jacobian, Layer, jacobians, layers_of, row_jacobian
 from credo.inference.layout import Layout, single_layers
 from credo.inference.structure import Blocks, Diagonal, Joined, Kronecker, Root, names_of
@@ -163,17 +164,10 @@ def features_by_block(linearisation: Linearisation, mean: Theta, root: Root, x: 
 
 
 def _by_block(function: Any, numbers: int, linearisation: Linearisation, mean: Theta, root: Root, x: np.ndarray) -> Any:
-    """function(linearisation, mean, root, rows); the last block is filled up, so that one shape is compiled."""
+    """function(linearisation, mean, root, rows)."""
     limit = NUMBERS_PER_BLOCK // (linearisation.num_outputs * max(numbers, 1))
-    size = min(max(1, min(MAX_ROWS_PER_BLOCK, limit)), len(x))
-    blocks = []
-    for first in range(0, len(x), size):
-        rows = x[first : first + size]
-        padded = np.concatenate([rows, rows[-1:].repeat(size - len(rows), 0)])
-        found = jax.device_get(function(linearisation, mean, root, padded))
-        blocks.append([leaf[: len(rows)] for leaf in jax.tree.leaves(found)])
-    joined = [np.concatenate(parts) for parts in zip(*blocks, strict=True)]
-    return jax.tree.unflatten(jax.tree.structure(found), joined)
+    size = block_size(len(x), math.prod(x.shape[1:]), max(1, min(MAX_ROWS_PER_BLOCK, limit)))
+    return joined(by_block(partial(function, linearisation, mean, root), [x], size))
 
 
 def _largest_jacobian(linearisation: Linearisation, root: Root) -> int:

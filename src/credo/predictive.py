@@ -11,7 +11,6 @@ Nothing of size draws × rows is held: each answer streams over the draws, block
 
 import math
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, Self
@@ -21,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from credo import streaming
-from credo._progress import tracked
+from credo._blocks import block_size, by_block, joined
 from credo.data import Scaling
 from credo.inference.engine import available_cores
 from credo.models.program import Model
@@ -30,6 +29,8 @@ from credo.typing import Array, Key, Theta, Tree
 # Activations of a block of rows should stay in a core's cache: 4,096 rows of 50 units are 0.8 MB.
 MAX_ROWS_PER_BLOCK = 4096
 MAX_INPUTS_PER_BLOCK = 2**20
+# Fewer passes of a row through the network are done before threads have started.
+PASSES_WORTH_THREADS = 4096
 # Where all draws of a block are needed at once (quantiles), they may take this many bytes per worker.
 BYTES_PER_BLOCK = 2**26
 # A result of size draws × rows beyond this is refused: 4 GiB.
@@ -114,7 +115,7 @@ class Predictive:
         """Stream an accumulator over the draws; leaves come back with the rows as first axis."""
         weights = jnp.asarray(self.weights, jnp.float32)
         blocks = self._blocks(partial(streaming.fold, self.conditional, accumulator, weights), *by_row)
-        return jax.tree.map(lambda *parts: np.concatenate(parts), *blocks)
+        return joined(blocks)
 
     def _fold_targets(self, accumulator: streaming.Accumulator, y: Any) -> np.ndarray:
         """Stream over the draws with the targets; the last answer is kept, since many metrics ask the same."""
@@ -126,22 +127,11 @@ class Predictive:
 
     def _blocks(self, function: Callable[..., Tree], *by_row: np.ndarray, max_rows: int | None = None) -> list[Tree]:
         """function(draws, x, *by_row) on blocks of rows of one size, spread over the cores."""
-        num_workers = available_cores()
-        limit = max_rows or min(MAX_ROWS_PER_BLOCK, max(1, MAX_INPUTS_PER_BLOCK // max(math.prod(self.x.shape[1:]), 1)))
-        num_rounds = math.ceil(len(self) / (limit * num_workers))
-        size = math.ceil(len(self) / (num_rounds * num_workers))
-
-        def one(first: int) -> Tree:
-            block = [array[first : first + size] for array in (self.x, *by_row)]
-            num_rows = len(block[0])
-            # The last block is filled up by repeating its last row: one shape, one compilation.
-            padded = [np.concatenate([rows, rows[-1:].repeat(size - num_rows, 0)]) for rows in block]
-            result = jax.device_get(function(self.draws, *padded))
-            return jax.tree.map(lambda leaf: leaf[:num_rows], result)
-
-        starts = range(0, len(self), size)
-        with ThreadPoolExecutor(num_workers) as pool:
-            return list(tracked(pool.map(one, starts), len(starts), "Predicting"))
+        inputs_per_row = max(math.prod(self.x.shape[1:]), 1)
+        limit = max_rows or min(MAX_ROWS_PER_BLOCK, max(1, MAX_INPUTS_PER_BLOCK // inputs_per_row))
+        num_workers = available_cores() if len(self) * self.num_draws >= PASSES_WORTH_THREADS else 1
+        size = block_size(len(self), inputs_per_row, limit, num_workers)
+        return by_block(partial(function, self.draws), (self.x, *by_row), size, num_workers)
 
     def _refuse_if_large(self, num: int, what: str, outputs: tuple[int, ...]) -> None:
         num_bytes = 4 * num * len(self) * math.prod(outputs)

@@ -13,8 +13,6 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from credo import networks, storage
 from credo._files import PARTIAL, checksum, put
 from credo._text import nearest
@@ -205,12 +203,8 @@ class Run:
         if not 0 < level < 1:
             raise ValueError(f"level is {level}; it is a probability, between 0 and 1")
         parts = ((rows.select(keep), x) for rows, x in self.encoding.inputs(table, unknown=unknown))
-        size = 0
         for kept, x in regrouped(parts, BATCH_ROWS):
-            size = max(size, len(x))
-            # The last batch is filled up by repeating its last row: one size, one compilation.
-            whole = np.concatenate([x, x[-1:].repeat(size - len(x), axis=0)])
-            said = prediction_frame(self.posterior.predict(whole), self.encoding.target, level=level)[: len(x)]
+            said = prediction_frame(self.posterior.predict(x), self.encoding.target, level=level)
             if twice := [name for name in keep if name in said.columns]:
                 raise ValueError(f"the column {twice[0]!r} cannot be kept: the predictions have one of that name")
             yield kept.hstack(said) if keep else said

@@ -6,7 +6,6 @@ They pass scikit-learn's `check_estimator`, so that pipelines, grid searches and
 Rows cannot be weighted: `fit` takes no `sample_weight`, because a weighted likelihood is not that of any data.
 """
 
-import math
 import tempfile
 from collections.abc import Callable
 from functools import lru_cache
@@ -22,15 +21,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from credo import models, networks, random, storage
 from credo.data import Data
-from credo.inference.engine import available_cores
 from credo.inference.fit import fit
 from credo.models.likelihoods import as_noise
 from credo.models.program import Model
-from credo.predictive import MAX_ROWS_PER_BLOCK, Predictive
+from credo.predictive import Predictive
 
 LARGEST_SEED = 2**31 - 1
-# Single precision numbers in the widest registers.
-ROWS_PER_PACKET = 16
 
 
 class _Estimator(BaseEstimator):
@@ -63,7 +59,7 @@ class _Estimator(BaseEstimator):
         """What a prediction answers for each row, rows first."""
         check_is_fitted(self, "posterior_")
         x = validate_data(self, X, reset=False)
-        return ask(self.posterior_.predict(_filled_up(x)))[: len(x)]
+        return ask(self.posterior_.predict(x))
 
     def _samples(self, X: Any, num: int, random_state: Any) -> np.ndarray:
         """Draws of y as scikit-learn has them: rows first, draws last."""
@@ -239,18 +235,6 @@ def _model_of(task: str, network: Any, outputs: int, **settings: Any) -> Model:
 @lru_cache(maxsize=32)
 def _shared_model(task: str, network: str, outputs: int, **settings: Any) -> Model:
     return models.MODELS[task](networks.from_text(network, outputs), **settings)
-
-
-def _filled_up(x: np.ndarray) -> np.ndarray:
-    """Rows repeated up to one of few sizes.
-
-    A program is compiled for each number of rows: few sizes are few compilations. And a processor takes rows by
-    packets: in full ones each row has the same bits wherever it stands, and whatever stands beside it.
-    """
-    unit = ROWS_PER_PACKET * available_cores()
-    whole = MAX_ROWS_PER_BLOCK * available_cores()
-    size = -(-len(x) // whole) * whole if len(x) > whole else unit * 2 ** math.ceil(math.log2(max(len(x) / unit, 1)))
-    return np.concatenate([x, x[-1:].repeat(size - len(x), 0)])
 
 
 def _seed_of(random_state: Any) -> int:

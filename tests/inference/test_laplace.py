@@ -9,8 +9,8 @@ from scipy.stats import multivariate_normal
 
 import credo
 from credo import random
-from credo.inference.curvature import curvature_of
 from credo.inference import evidence
+from credo.inference.curvature import curvature_of
 from credo.inference.evidence import _half_log_det, log_evidence, prior_precision, tuned_xi
 from credo.inference.layers import jacobians, layers_of, row_jacobian
 from credo.inference.row_sums import Problem
@@ -298,6 +298,18 @@ def test_a_noise_that_all_rows_share_rescales_the_curvature(monkeypatch):
     assert any(abs(found[0][name] - xi[name]) > 0.1 for name in xi)
     for name in xi:
         assert float(found[0][name]) == pytest.approx(float(found[1][name]), abs=0.02), name
+
+
+def test_a_precision_that_rounding_leaves_without_a_root_is_damped_and_reported():
+    """Two inputs that hardly differ, and next to no noise: H + P has a condition number beyond single precision."""
+    twins = np.c_[X[:, 0], X[:, 0] + 1e-4 * X[:, 1]]
+    model = credo.models.regression(credo.networks.MLP([], 1), prior=credo.priors.learned(), noise=1e-4)
+    data = (twins, X[:, 0])
+    posterior = credo.Laplace("full").from_trained(model, data, {"head.kernel": [[0.5], [0.5]], "head.bias": [0.0]})
+    assert posterior.evidence["damping"] > 0
+    assert np.isfinite([*posterior.evidence.values(), *posterior.model.frozen_xi.values()]).all()
+    assert "rounding" in posterior.diagnostics.verdict
+    assert np.isfinite(posterior.predict(twins).std).all()
 
 
 def test_evidence_tunes_prior_and_noise_of_a_linear_model():

@@ -22,7 +22,7 @@ class LaplaceDiagnostics:
         log_evidence: of the model, to compare it with others on the same data, in nats.
         newton_gain: nats that a Newton step from the centre would add to the log joint density; nothing at a mode.
         relative_scale: median over arrays of (sd of the Gaussian)/(sd of the prior).
-        damping: by which share the prior was made more precise, for H + P to have a root.
+        damping: by which share the diagonal of H + P was raised, for it to have a root.
     """
 
     num_parameters: int
@@ -68,7 +68,8 @@ def diagnose_laplace(posterior: "Gaussian") -> LaplaceDiagnostics:
         found.append("the Gaussian has collapsed to a point and shows no epistemic uncertainty")
     if damping > 0:
         found.append(
-            f"the curvature was not positive definite, and the prior's precision was raised by {damping:.0%} to mend it"
+            f"rounding had left the precision without a root, and {damping:.0e} of its diagonal was added to mend it, "
+            "so directions of which the data say nothing may look too certain"
         )
     evidence = posterior.evidence["log_evidence"]
     return LaplaceDiagnostics(posterior.model.num_parameters, num, evidence, gain, scale, damping, tuple(found))

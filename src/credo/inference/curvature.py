@@ -35,6 +35,8 @@ Structure = Literal["full", "block", "kronecker", "diagonal", "low_rank"]
 
 # Subspace iteration: columns beyond the rank, and rounds. Halko, Martinsson and Tropp (2011), sections 4.4 and 4.5.
 EXTRA_COLUMNS, NUM_ROUNDS = 10, 3
+# Of the diagonal of H + P, added where rounding has left it without a root: the noise is small, and H is 10⁷ × P.
+SHARES = np.array([0.0, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0], np.float32)
 # An array outside of the layers has a full block of its own in the Kronecker form; beyond this it is too large for one.
 MAX_BLOCK = 4096
 
@@ -48,6 +50,9 @@ class Curvature(Protocol):
     def times(self, factor: Array) -> "Curvature":
         """factor · H: what a noise of another size makes of it."""
 
+    def damped(self, precision: Theta) -> tuple["Curvature", Array]:
+        """H such that H + diag(precision) has a root, and the share of the diagonal that had to be added for it."""
+
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
@@ -58,8 +63,7 @@ class BlockCurvature:
     layout: Layout
 
     def root(self, precision: Theta) -> Blocks:
-        sizes = {group: (1, matrix.shape[0]) for group, matrix in self.matrices.items()}
-        diagonals = self.layout.gather(precision, sizes)
+        diagonals = self._diagonals(precision)
         roots = {
             group: _root_of_inverse(matrix + jnp.diag(diagonals[group][0]))[None]
             for group, matrix in self.matrices.items()
@@ -68,6 +72,17 @@ class BlockCurvature:
 
     def times(self, factor: Array) -> "BlockCurvature":
         return BlockCurvature({group: factor * matrix for group, matrix in self.matrices.items()}, self.layout)
+
+    def damped(self, precision: Theta) -> tuple["BlockCurvature", Array]:
+        diagonals = self._diagonals(precision)
+        pairs = {group: _damped(matrix, diagonals[group][0]) for group, matrix in self.matrices.items()}
+        matrices = {group: matrix for group, (matrix, _) in pairs.items()}
+        shares = [share for _, share in pairs.values()]
+        return BlockCurvature(matrices, self.layout), jnp.max(jnp.stack([jnp.zeros(()), *shares]))
+
+    def _diagonals(self, precision: Theta) -> Theta:
+        """The precision of each group, (1, width)."""
+        return self.layout.gather(precision, {group: (1, len(matrix)) for group, matrix in self.matrices.items()})
 
 
 @jax.tree_util.register_dataclass
@@ -82,6 +97,9 @@ class DiagonalCurvature:
 
     def times(self, factor: Array) -> "DiagonalCurvature":
         return DiagonalCurvature({name: factor * value for name, value in self.values.items()})
+
+    def damped(self, precision: Theta) -> tuple["DiagonalCurvature", Array]:
+        return self, jnp.zeros(())
 
 
 @jax.tree_util.register_dataclass
@@ -117,6 +135,10 @@ class KroneckerCurvature:
         gradients = {name: factor * matrix for name, matrix in self.gradients.items()}
         return KroneckerCurvature(self.inputs, gradients, self.rest.times(factor), self.layers)
 
+    def damped(self, precision: Theta) -> tuple["KroneckerCurvature", Array]:
+        rest, share = self.rest.damped(precision)
+        return KroneckerCurvature(self.inputs, self.gradients, rest, self.layers), share
+
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
@@ -133,6 +155,9 @@ class LowRankCurvature:
 
     def times(self, factor: Array) -> "LowRankCurvature":
         return LowRankCurvature(self.columns, factor * self.values)
+
+    def damped(self, precision: Theta) -> tuple["LowRankCurvature", Array]:
+        return self, jnp.zeros(())
 
 
 def curvature_of(
@@ -195,6 +220,21 @@ def _low_rank(problem: Problem, theta: Theta, data: Batch, rank: int, seed: int)
     leaves = [unravel(column) for column in top.T]
     stacked = {name: jnp.stack([leaf[name] for leaf in leaves], axis=-1) for name in leaves[0]}
     return LowRankCurvature(stacked, jnp.maximum(values[::-1][:rank], 0.0))
+
+
+def _damped(matrix: Array, precision: Array) -> tuple[Array, Array]:
+    """The matrix with the least of the shares of its diagonal added with which the sum of both has a root."""
+    diagonal = jnp.diagonal(matrix) + precision
+
+    def raised(index: Array) -> Array:
+        return matrix + jnp.diag(jnp.asarray(SHARES)[index] * diagonal)
+
+    def fails(index: Array) -> Array:
+        root = _root_of_inverse(raised(index) + jnp.diag(precision))
+        return ~jnp.all(jnp.isfinite(root)) & (index < len(SHARES) - 1)
+
+    index = jax.lax.while_loop(fails, lambda index: index + 1, jnp.array(0))
+    return raised(index), jnp.asarray(SHARES)[index]
 
 
 def _root_of_inverse(precision: Array) -> Array:

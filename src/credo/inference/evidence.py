@@ -23,6 +23,7 @@ import optax
 
 from credo.inference.curvature import Curvature, Structure, curvature_of
 from credo.inference.row_sums import Problem, log_likelihood
+from credo.inference.structure import Root
 from credo.models.outputs import NormalOutputs, depends_on
 from credo.models.program import Model
 from credo.typing import Array, Batch, Theta
@@ -68,11 +69,15 @@ def _half_log_det(curvature: Curvature, factor: Array, precision: Theta) -> Arra
 
     a third of the work of differentiating the decomposition.
     """
-    return curvature.times(factor).root(precision).log_det()
+    return _scaled_root(curvature, factor, precision).log_det()
+
+
+def _scaled_root(curvature: Curvature, factor: Array, precision: Theta) -> Root:
+    return curvature.times(factor).damped(precision)[0].root(precision)
 
 
 def _half_log_det_forward(curvature: Curvature, factor: Array, precision: Theta) -> tuple[Array, Any]:
-    root = curvature.times(factor).root(precision)
+    root = _scaled_root(curvature, factor, precision)
     return root.log_det(), (curvature, factor, precision, root.variance())
 
 

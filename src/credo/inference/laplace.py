@@ -231,12 +231,12 @@ class Laplace(Method):
             xi = tuned_xi(problem, theta, xi, data, self.structure, rank=self.rank)
         model = model.freeze(xi) if xi else model
         problem = self._problem(model, theta, names)
-        curvature = self._curvature(problem, theta, data, seed)
-        root, damping = _damped_root(curvature, prior_precision(model, theta, names))
+        precision = prior_precision(model, theta, names)
+        curvature, damping, root = _damped_root(self._curvature(problem, theta, data, seed), precision)
         found = {
             "log_evidence": float(log_evidence(problem, theta, data, curvature)),
             "newton_gain": _newton_gain(root, gradient(problem, theta, data)),
-            "damping": damping,
+            "damping": float(damping),
         }
         return model, theta, jax.tree.map(np.asarray, root), found
 
@@ -296,22 +296,21 @@ class Laplace(Method):
         return {name: leaf[0, -1] for name, leaf in self.training.posterior(model, run).theta.items()}
 
 
-def _damped_root(curvature: Curvature, precision: Theta) -> tuple[Root, float]:
-    """√Σ; where rounding has left H + P without one, with a prior that is narrower by as little as it takes."""
-    for damping in (0.0, *(10.0**power for power in range(9))):
-        raised = {name: (1 + damping) * leaf for name, leaf in precision.items()}
-        root, variance = _root_and_variance(curvature, raised)
-        if all(np.isfinite(leaf).all() for leaf in jax.tree.leaves((root, variance))):
-            return root, damping
-    raise ArithmeticError(
-        "the curvature at theta is not finite; check that the network was trained, and the scale of the data"
-    )
+def _damped_root(curvature: Curvature, precision: Theta) -> tuple[Curvature, Array, Root]:
+    """The curvature, damped where rounding has left H + P without a root; by which share of it; and √Σ."""
+    curvature, damping, root, variance = _root_and_variance(curvature, precision)
+    if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves((root, variance))):
+        raise ArithmeticError(
+            "the curvature at theta is not finite; check that the network was trained, and the scale of the data"
+        )
+    return curvature, damping, root
 
 
 @jax.jit
-def _root_and_variance(curvature: Curvature, precision: Theta) -> tuple[Root, Theta]:
+def _root_and_variance(curvature: Curvature, precision: Theta) -> tuple[Curvature, Array, Root, Theta]:
+    curvature, damping = curvature.damped(precision)
     root = curvature.root(precision)
-    return root, root.variance()
+    return curvature, damping, root, root.variance()
 
 
 def _newton_gain(root: Root, slope: Theta) -> float:

@@ -12,6 +12,7 @@ arrays that follow it, and may leave out arrays that are known for certain.
 
 import math
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Protocol
 
 import jax
@@ -62,7 +63,14 @@ def log_density(root: Root, offset: Theta, num_parameters: int) -> Array:
 
 def names_of(root: Root) -> tuple[str, ...]:
     """The arrays of theta that a root covers."""
-    return tuple(jax.eval_shape(lambda root: root.variance(), root))
+    leaves, structure = jax.tree.flatten(root)
+    return _names(structure, tuple(jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) for leaf in leaves))
+
+
+@cache
+def _names(structure: Any, leaves: tuple[jax.ShapeDtypeStruct, ...]) -> tuple[str, ...]:
+    """Found by tracing once: predictions ask each time."""
+    return tuple(jax.eval_shape(lambda leaves: jax.tree.unflatten(structure, leaves).variance(), leaves))
 
 
 def dense(root: Root, template: Template) -> np.ndarray:
