@@ -150,8 +150,8 @@ def _mc_dropout(num_rows: int) -> Sequence[Method]:
 # flatter all methods a little, and so does split 0 of kin8nm and power, after which the chains of large sets were
 # shortened. The other splits had no part in it.
 METHODS = {
-    # Points are sure of what they have learned by heart, so they stop early where data are few; a scale that the network
-    # gives makes them surer still, and only whole chains, which average over it, gain by it.
+    # Points are sure of what they have learned by heart, so they stop early where data are few; a scale that the
+    # network gives makes them surer still, and only whole chains, which average over it, gain by it.
     "map": Recipe("learned", _map, validation=0.1),
     "ensemble": Recipe("learned", _ensemble, validation=0.1),
     "vi": Recipe("learned", _vi),
