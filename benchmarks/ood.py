@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import credo
-from benchmarks.tables import console, new_table
+from benchmarks.tables import console, new_table, show
 from credo.inference.method import Method
 from credo.inference.schedules import Cosine
 
@@ -97,7 +97,7 @@ def main(arguments: Sequence[str] = ()) -> None:
             rows.append(_figures(posterior, test, clothes))
             console.print(f"{name}, seed {seed}: done")
         table.add_row(name, *_cells(rows))
-    console.print(table)
+    show(table, markdown=options.markdown)
 
 
 def _figures(posterior: Any, test: credo.Data, clothes: credo.Data) -> tuple[list[float], list[float]]:
@@ -132,6 +132,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--seeds", type=int, default=1, help="how many, from 0 on")
     parser.add_argument("--methods", type=lambda text: text.split(","), default=list(METHODS), help="comma-separated")
+    parser.add_argument("--markdown", action="store_true", help="print the table for a document")
     options = parser.parse_args(list(arguments))
     if options.seeds < 1:
         parser.error(f"--seeds must be at least 1, got {options.seeds}")

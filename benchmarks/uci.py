@@ -19,7 +19,7 @@ import numpy as np
 from rich.progress import track
 
 import credo
-from benchmarks import published
+from benchmarks import published, tables
 from benchmarks.published import Figure
 from benchmarks.tables import console, new_table
 from credo.inference.method import Method
@@ -204,7 +204,7 @@ def main(arguments: Sequence[str] = ()) -> None:
         results.add(fit, settings[fit], scores)
         console.print(f"{_words(fit)}: " + ", ".join(f"{key} {value:.4g}" for key, value in scores.items()))
     found = {fit: results.find(fit, settings[fit]) for fit in wanted}
-    show({fit: scores for fit, scores in found.items() if scores is not None}, options.sets)
+    show({fit: scores for fit, scores in found.items() if scores is not None}, options.sets, options.markdown)
 
 
 def _options(arguments: Sequence[str]) -> argparse.Namespace:
@@ -213,6 +213,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--methods", default=",".join(METHODS), help="comma-separated; all by default")
     parser.add_argument("--splits", type=int, default=5, help="the first so many of the 20 (protein: 5) splits")
     parser.add_argument("--out", type=Path, default=RESULTS, help="the file of results, which is continued")
+    parser.add_argument("--markdown", action="store_true", help="print tables for a document")
     options = parser.parse_args(list(arguments))
     for argument, known in (("sets", published.SETS), ("methods", METHODS)):
         names = getattr(options, argument).split(",")
@@ -325,7 +326,7 @@ def _parsed(line: bytes) -> dict[str, Any] | None:
         return None
 
 
-def show(found: dict[Fit, dict[str, float]], sets: Sequence[str]) -> None:
+def show(found: dict[Fit, dict[str, float]], sets: Sequence[str], markdown: bool = False) -> None:
     """Tables of methods by sets, ours above the published ones."""
     for score, title, reported in (
         ("rmse", "RMSE", published.RMSE),
@@ -338,8 +339,8 @@ def show(found: dict[Fit, dict[str, float]], sets: Sequence[str]) -> None:
             table.add_row(method, *(_cell(figure, plain=score == "seconds") for figure in figures))
         table.add_section()
         for source, figures_of in reported.items():
-            table.add_row(source, *(_cell(figures_of.get(name)) for name in sets))
-        console.print(table)
+            table.add_row(f"{source}, published", *(_cell(figures_of.get(name)) for name in sets))
+        tables.show(table, markdown=markdown)
     counts = {
         (name, method): len(_scores(found, name, method, "rmse"))
         for name, method in dict.fromkeys((fit.name, fit.method) for fit in found)

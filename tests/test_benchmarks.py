@@ -61,6 +61,8 @@ def test_a_run_continues_where_it_was(
     shown = capsys.readouterr().out
     assert "deep ensembles" in shown
     assert "of 1 sets" in shown
+    uci.main([*arguments, "2", "--markdown"])
+    assert "| map " in capsys.readouterr().out
 
 
 def test_without_data_a_message(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
