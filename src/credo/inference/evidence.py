@@ -52,10 +52,12 @@ def log_evidence(problem: Problem, theta: Theta, data: Batch, curvature: Curvatu
         curvature: of the log likelihood at theta, over the uncertain arrays.
     """
     precision = prior_precision(problem.model, theta, problem.names)
-    return _log_evidence(problem, theta, data, curvature.root(precision).log_det())
+    return log_evidence_of(problem, theta, data, curvature.root(precision).log_det())
 
 
-def _log_evidence(problem: Problem, theta: Theta, data: Batch, half_log_det: Array) -> Array:
+@partial(jax.jit, static_argnums=0)
+def log_evidence_of(problem: Problem, theta: Theta, data: Batch, half_log_det: Array) -> Array:
+    """The same, where ½ log det Σ is known."""
     num = sum(math.prod(problem.model.template[name].shape) for name in problem.names)
     log_joint = problem.model.log_prior(theta) + log_likelihood(problem, theta, data)
     return log_joint + 0.5 * num * math.log(2 * math.pi) + half_log_det
@@ -117,7 +119,7 @@ def _climb(
             return log_evidence(problem, both, data, curvature_of(problem, both, data, structure, rank=rank))
         factor = (noise(xi) / noise(now)) ** 2 if again and noise is not None else jnp.ones(())
         half_log_det = _half_log_det(start, factor, prior_precision(problem.model, both, problem.names))
-        return _log_evidence(problem, both, data, half_log_det)
+        return log_evidence_of(problem, both, data, half_log_det)
 
     def loss(now: Theta) -> Array:
         return -evidence(now) / data.x.shape[0]

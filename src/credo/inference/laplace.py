@@ -25,7 +25,7 @@ import optax
 from credo._text import nearest
 from credo.inference import engine
 from credo.inference.curvature import BlockCurvature, Curvature, Structure, check_kronecker, curvature_of
-from credo.inference.evidence import log_evidence, prior_precision, tuned_xi
+from credo.inference.evidence import log_evidence_of, prior_precision, tuned_xi
 from credo.inference.guide import Guide
 from credo.inference.layout import Layout
 from credo.inference.method import Method, Needs, Plan, require_at_least
@@ -232,9 +232,9 @@ class Laplace(Method):
         model = model.freeze(xi) if xi else model
         problem = self._problem(model, theta, names)
         precision = prior_precision(model, theta, names)
-        curvature, damping, root = _damped_root(self._curvature(problem, theta, data, seed), precision)
+        root, half_log_det, damping = _damped_root(self._curvature(problem, theta, data, seed), precision)
         found = {
-            "log_evidence": float(log_evidence(problem, theta, data, curvature)),
+            "log_evidence": float(log_evidence_of(problem, theta, data, half_log_det)),
             "newton_gain": _newton_gain(root, gradient(problem, theta, data)),
             "damping": float(damping),
         }
@@ -296,21 +296,21 @@ class Laplace(Method):
         return {name: leaf[0, -1] for name, leaf in self.training.posterior(model, run).theta.items()}
 
 
-def _damped_root(curvature: Curvature, precision: Theta) -> tuple[Curvature, Array, Root]:
-    """The curvature, damped where rounding has left H + P without a root; by which share of it; and √Σ."""
-    curvature, damping, root, variance = _root_and_variance(curvature, precision)
+def _damped_root(curvature: Curvature, precision: Theta) -> tuple[Root, Array, Array]:
+    """√Σ and ½ log det Σ; where rounding has left H + P without a root, of a damped H, and by how much."""
+    root, half_log_det, damping, variance = _root_and_more(curvature, precision)
     if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves((root, variance))):
         raise ArithmeticError(
             "the curvature at theta is not finite; check that the network was trained, and the scale of the data"
         )
-    return curvature, damping, root
+    return root, half_log_det, damping
 
 
 @jax.jit
-def _root_and_variance(curvature: Curvature, precision: Theta) -> tuple[Curvature, Array, Root, Theta]:
-    curvature, damping = curvature.damped(precision)
-    root = curvature.root(precision)
-    return curvature, damping, root, root.variance()
+def _root_and_more(curvature: Curvature, precision: Theta) -> tuple[Root, Array, Array, Theta]:
+    damped, damping = curvature.damped(precision)
+    root = damped.root(precision)
+    return root, root.log_det(), damping, root.variance()
 
 
 def _newton_gain(root: Root, slope: Theta) -> float:

@@ -36,12 +36,16 @@ def trained_theta(model: Model, params: Any = None) -> tuple[Theta, frozenset[st
             f"for each of its latents, {', '.join(own)}"
         )
     values = own if params is None else _matched(model, own, params)
-    theta = replace(model, initial=lambda _: values).initial_theta(random.key(0))
-    found = jax.device_get(model.constrain(theta))
+
+    def placed(values: Theta) -> tuple[Theta, Theta]:
+        theta = replace(model, initial=lambda _: values).initial_theta(random.key(0))
+        return theta, model.constrain(theta)
+
+    theta, found = jax.device_get(jax.jit(placed)(values))
     for name in values:
         if not np.allclose(found[name], values[name], rtol=1e-4, atol=1e-6):
             raise ValueError(f"params: the prior of {name!r} rules out some of its values; choose a wider prior")
-    return jax.device_get(theta), frozenset(model.template) - frozenset(values)
+    return theta, frozenset(model.template) - frozenset(values)
 
 
 def _matched(model: Model, own: Theta, params: Any) -> Theta:
