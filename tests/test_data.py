@@ -125,6 +125,18 @@ def test_frames_bring_the_names_of_their_columns():
     assert Data(Frame([[1, 2.0]], ["age", "dose"]), [1.0], names=["a", "b"]).names == ("a", "b")
 
 
+def test_classes_have_names_that_splits_keep():
+    data = Data([1.0, 2.0, 3.0], [0, 2, 1], classes=["red", "green", "blue"])
+    assert data.split(0.4)[1].classes == ("red", "green", "blue")
+    assert datasets.load("iris").classes == ("setosa", "versicolor", "virginica")
+
+
+@pytest.mark.parametrize("y", [[0, 2], [0.5, 1.5]])
+def test_classes_must_fit_the_labels(y):
+    with pytest.raises(ValueError, match="classes"):
+        Data([1.0, 2.0], y, classes=["red", "green"])
+
+
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 def test_real_frames(library):
     frames = pytest.importorskip(library)

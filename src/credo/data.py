@@ -79,6 +79,7 @@ class Data:
         target: the name of y; a named series brings its own.
         unit: the unit of y.
         units: the units of the columns of x.
+        classes: the names of the class labels 0, 1, …, for plots and reports.
 
     Example:
         >>> data = Data([[1.0, 10.0], [3.0, 20.0]], [0.5, 1.5], standardise=True, names=["age", "dose"])
@@ -96,6 +97,7 @@ class Data:
     target: str | None
     unit: str | None
     units: tuple[str, ...] | None
+    classes: tuple[str, ...] | None
     scaling: Scaling = field(init=False)
 
     def __init__(
@@ -108,6 +110,7 @@ class Data:
         target: str | None = None,
         unit: str | None = None,
         units: Sequence[str] | None = None,
+        classes: Sequence[str] | None = None,
     ) -> None:
         inputs, columns = _inputs(x, names)
         targets = _targets(y)
@@ -123,6 +126,7 @@ class Data:
             target=own[0] if target is None and len(own) == 1 else target,
             unit=unit,
             units=_per_column("units", units, inputs),
+            classes=_class_names(classes, targets),
             scaling=_fitted(inputs, targets) if standardise else Scaling(),
         )
 
@@ -306,6 +310,16 @@ def _inputs(x: ArrayLike, names: Sequence[str] | None = None) -> tuple[np.ndarra
     columns = _per_column("names", _labels_of(x) if names is None else names, inputs)
     _require_finite("x", inputs, columns)
     return inputs, columns
+
+
+def _class_names(classes: Sequence[str] | None, targets: np.ndarray) -> tuple[str, ...] | None:
+    if classes is None:
+        return None
+    if targets.dtype.kind == "f":
+        raise ValueError(f"classes names class labels, and y is {targets.dtype}; pass integer labels, or no classes")
+    if isinstance(classes, str) or len(classes) <= targets.max():
+        raise ValueError(f"classes is {classes!r}, and y has labels up to {targets.max()}; pass one name for each")
+    return tuple(map(str, classes))
 
 
 def _targets(y: ArrayLike) -> np.ndarray:

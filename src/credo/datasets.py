@@ -43,8 +43,8 @@ def load(name: str, *, standardise: bool = False) -> Data:
         return Data(digits.images / 16, digits.target, target="digit", standardise=standardise)
     options = {"scaled": False} if name == "diabetes" else {}
     bunch = getattr(datasets, f"load_{name}")(**options)
-    names = list(bunch.feature_names)
-    return Data(bunch.data, bunch.target, names=names, target=_TARGETS[name], standardise=standardise)
+    names, classes = list(bunch.feature_names), bunch.get("target_names")
+    return Data(bunch.data, bunch.target, names=names, target=_TARGETS[name], classes=classes, standardise=standardise)
 
 
 def gap(num: int = 100, *, seed: int = 0) -> Data:

@@ -1,8 +1,10 @@
 """The report: complete, self-contained, and right in a real browser."""
 
+import base64
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +28,7 @@ PROBE = """<script>window.addEventListener("load", () => {
 
 def classifier() -> tuple[Draws, credo.Data]:
     """Draws from the prior of a small network: nothing is learned, but everything can be shown."""
-    data = credo.datasets.moons(seed=1)
+    data = replace(credo.datasets.moons(seed=1), classes=("waxing", "waning"))
     model = credo.models.classification(credo.networks.MLP([4], out=2)).bind(data)
     theta = {
         name: np.asarray(leaf).reshape(2, 10, *leaf.shape[1:])
@@ -59,6 +61,8 @@ def test_everything_is_in_it(pages: dict[str, Path]) -> None:
     text = pages["classification"].read_text(encoding="utf-8")
     for part in ("accuracy", "ECE", "True classes", "Foreign inputs", "Epistemic over the inputs", "hidden.0.kernel"):
         assert part in text
+    pictures = [base64.b64decode(found).decode() for found in re.findall(r"base64,([^\"]*)", text)]
+    assert sum("<!-- waxing -->" in picture for picture in pictures) >= 2, "classes are called by their names"
     text = pages["point"].read_text(encoding="utf-8")
     assert "One &lt;draw&gt; &amp; no more" in text
     assert "A point estimate" in text

@@ -253,6 +253,7 @@ def test_targets_that_set_no_task_are_refused(table, cells, task, message):
 def test_labels_are_numbered_in_order(table):
     data = tables.read(table("a,y\n1,no\n2,yes\n3,no\n"), target="y")
     np.testing.assert_array_equal(data.y, [0, 1, 0])
+    assert data.classes == ("no", "yes")
     encoding = Encoding.learn(table("a,y\n1,no\n2,yes\n"), "y")
     with pytest.raises(ValueError, match="is 'ye' in row 1, and the classes are no, yes; did you mean 'yes'"):
         encoding.data(table("a,y\n1,ye\n", "test.csv"))

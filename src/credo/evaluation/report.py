@@ -63,7 +63,7 @@ def report(
     )
     sections = [
         _glance(posterior, found),
-        _scores(found, prediction),
+        _scores(found, prediction, test.classes),
         _predictions(posterior, prediction, test),
         _diagnostics(posterior),
         _model(posterior),
@@ -86,7 +86,7 @@ def _glance(posterior: "Posterior | Recalibrated", scores: Scores) -> Section:
     return section
 
 
-def _scores(scores: Scores, prediction: Predictive) -> Section:
+def _scores(scores: Scores, prediction: Predictive, names: Sequence[str] | None) -> Section:
     from credo import plot
 
     section = Section("Scores and calibration")
@@ -108,8 +108,12 @@ def _scores(scores: Scores, prediction: Predictive) -> Section:
     elif scores.confusion is not None and isinstance(prediction, ClassPredictive):
         caption = "All classes together, one against the rest"
         _draw(section, plot.calibration(scores.curves["pooled"]), caption)
-        _draw(section, plot.confusion(scores.confusion), "True classes by label given")
-        _draw(section, plot.fan(prediction), "Mean class probabilities; sd within a row over draws, and across rows")
+        _draw(section, plot.confusion(scores.confusion, names=names), "True classes by label given")
+        _draw(
+            section,
+            plot.fan(prediction, names=names),
+            "Mean class probabilities; sd within a row over draws, and across rows",
+        )
     caption = f"Risk if only the surest rows are answered (by {scores.risk_coverage.by.replace('_', ' ')})"
     _draw(section, plot.risk_coverage(scores.risk_coverage), caption)
     if scores.detection:

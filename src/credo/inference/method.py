@@ -153,7 +153,7 @@ class Method:
         per_draw = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(draw))
         num_draws = plan.num_chains * plan.num_draws if per_draw else plan.num_chains
         num_bytes = num_draws * max(per_draw, 4 * bound.num_parameters) + self.extra_bytes(bound.num_parameters)
-        return Needs(bound.num_parameters, f"{num_draws:,} draws", num_bytes)
+        return Needs(bound.num_parameters, f"{num_draws:,} draw{'s' if num_draws != 1 else ''}", num_bytes)
 
     def extra_bytes(self, num_parameters: int) -> int:
         """Memory beside the draws: a dense mass matrix, a covariance."""

@@ -121,7 +121,10 @@ class Encoding:
             filled, read = place.stop, read + len(batch)
         if filled == 0:
             raise ValueError(f"{table.path} has no row with a target {self.target.name!r}")
-        return Data(x[:filled], y[:filled], standardise=True, names=self.names, target=self.target.name)
+        classes = self.target.labels or None
+        return Data(
+            x[:filled], y[:filled], standardise=True, names=self.names, target=self.target.name, classes=classes
+        )
 
     def inputs(
         self, file: str | Path | Table, *, unknown: Unknown = "error"
