@@ -8,7 +8,7 @@ from scipy.optimize import brentq
 from scipy.special import logsumexp
 
 from credo import predictive as module
-from credo import random
+from credo import random, streaming
 from credo.data import Data
 from credo.predictive import RegressionPredictive, predictive
 from tests.predictive_cases import (
@@ -129,6 +129,15 @@ def test_answers_do_not_depend_on_the_blocks(monkeypatch, correlated, max_rows):
         np.testing.assert_allclose(getattr(blocks, name), getattr(correlated, name), rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(blocks.quantile(0.3), correlated.quantile(0.3), rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(blocks.log_prob(y), correlated.log_prob(y), rtol=1e-5)
+
+
+def test_numbers_of_rows_share_programs_and_bits():
+    rows = np.resize(X, (64, *X.shape[1:]))
+    whole = predictive(MODELS["one"], THETA, rows).mean
+    num_programs = streaming.fold._cache_size()
+    for num in (49, 57):
+        np.testing.assert_array_equal(predictive(MODELS["one"], THETA, rows[:num]).mean, whole[:num])
+    assert streaming.fold._cache_size() == num_programs
 
 
 def test_bad_questions_are_refused(correlated, one):
