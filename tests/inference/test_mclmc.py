@@ -164,6 +164,18 @@ def test_broken_noise_fails(kind: type[MCLMC], is_right: bool) -> None:
 # -- tuning and starts ---------------------------------------------------------------------------------------
 
 
+def test_a_step_that_would_throw_the_chain_out_of_its_mode_is_not_made() -> None:
+    target, method = normal(50), MCLMC(num_warmup=100)
+    model, batch = target.model.bind(target.data), target.data.batch()
+    state = method.init(random.key(0), model, {"w": jnp.full(50, 0.1)}, batch, None)
+    far = state._replace(tuning=state.tuning._replace(step_size=jnp.array(1e2)))
+    after, info = method.step(random.key(1), model, far, batch)
+    assert bool(info.diverged)
+    assert bool(jnp.isfinite(info.log_joint))
+    np.testing.assert_array_equal(after.point.position, state.point.position)
+    assert float(after.tuning.step_size) < 1e2
+
+
 def test_nothing_changes_after_warmup() -> None:
     target = linear_regression()
     posterior = credo.fit(target.model, target.data, MCLMC(num_samples=50, num_warmup=300, num_chains=2))

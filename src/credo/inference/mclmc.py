@@ -53,6 +53,9 @@ LARGEST_EXCESS = 1e8
 UNIT = 1e-3
 # Draws that scales can be learned from: their sds are then off by a tenth.
 FEWEST = 50
+# A step whose energy is off by more than this many nats, or by one nat per parameter, ends nowhere: it would throw an
+# optimised member out of its mode, from where a network does not find back in thousands of steps.
+LARGEST_ERROR = 1000.0
 # On the way to the typical set a step that ends nowhere shortens all that follow.
 SHRINK = 0.8
 
@@ -172,7 +175,8 @@ class MCLMC(Method):
         point, direction, energy_change = isokinetic(
             state.point, turned, value_and_grad, tuning.step_size, tuning.scale
         )
-        diverged = ~(jnp.isfinite(energy_change) & jnp.all(jnp.isfinite(point.gradient)))
+        is_small = jnp.abs(energy_change) <= max(LARGEST_ERROR, turned.size)
+        diverged = ~(is_small & jnp.all(jnp.isfinite(point.gradient)))
         # A step that ends nowhere is not made; the way back is open.
         point, direction, energy_change = jax.tree.map(
             lambda new, old: jnp.where(diverged, old, new),
