@@ -50,8 +50,10 @@ class Curvature(Protocol):
     def times(self, factor: Array) -> "Curvature":
         """factor · H: what a noise of another size makes of it."""
 
-    def damped(self, precision: Theta) -> tuple["Curvature", Array]:
-        """H such that H + diag(precision) has a root, and the share of the diagonal that had to be added for it."""
+    def damped_root(self, precision: Theta) -> tuple[Root, Array]:
+        """The root also where rounding has left H + diag(precision) without one; and the share of its diagonal that was
+        added for it. It has no gradient.
+        """
 
 
 @jax.tree_util.register_dataclass
@@ -73,12 +75,15 @@ class BlockCurvature:
     def times(self, factor: Array) -> "BlockCurvature":
         return BlockCurvature({group: factor * matrix for group, matrix in self.matrices.items()}, self.layout)
 
-    def damped(self, precision: Theta) -> tuple["BlockCurvature", Array]:
+    def damped_root(self, precision: Theta) -> tuple[Blocks, Array]:
         diagonals = self._diagonals(precision)
-        pairs = {group: _damped(matrix, diagonals[group][0]) for group, matrix in self.matrices.items()}
-        matrices = {group: matrix for group, (matrix, _) in pairs.items()}
+        pairs = {
+            group: _damped_root_of_inverse(matrix + jnp.diag(diagonals[group][0]))
+            for group, matrix in self.matrices.items()
+        }
         shares = [share for _, share in pairs.values()]
-        return BlockCurvature(matrices, self.layout), jnp.max(jnp.stack([jnp.zeros(()), *shares]))
+        root = Blocks({group: found[None] for group, (found, _) in pairs.items()}, self.layout)
+        return root, jnp.max(jnp.stack([jnp.zeros(()), *shares]))
 
     def _diagonals(self, precision: Theta) -> Theta:
         """The precision of each group, (1, width)."""
@@ -98,8 +103,8 @@ class DiagonalCurvature:
     def times(self, factor: Array) -> "DiagonalCurvature":
         return DiagonalCurvature({name: factor * value for name, value in self.values.items()})
 
-    def damped(self, precision: Theta) -> tuple["DiagonalCurvature", Array]:
-        return self, jnp.zeros(())
+    def damped_root(self, precision: Theta) -> tuple[Diagonal, Array]:
+        return self.root(precision), jnp.zeros(())
 
 
 @jax.tree_util.register_dataclass
@@ -117,6 +122,9 @@ class KroneckerCurvature:
     layers: tuple[Layer, ...]
 
     def root(self, precision: Theta) -> Root:
+        return self._root_with(self.rest.root(precision), precision)
+
+    def _root_with(self, rest: Blocks, precision: Theta) -> Root:
         of_inputs = {layer.kernel: layer.matrix(precision)[:, 0] for layer in self.layers}
         scaled = {name: self.inputs[name] / jnp.sqrt(jnp.outer(values, values)) for name, values in of_inputs.items()}
         a = {name: jnp.linalg.eigh(matrix) for name, matrix in scaled.items()}
@@ -129,15 +137,15 @@ class KroneckerCurvature:
             {name: jnp.maximum(pair.eigenvalues, 0.0) for name, pair in g.items()},
             self.layers,
         )
-        return Joined((root, self.rest.root(precision))) if self.rest.matrices else root
+        return Joined((root, rest)) if self.rest.matrices else root
 
     def times(self, factor: Array) -> "KroneckerCurvature":
         gradients = {name: factor * matrix for name, matrix in self.gradients.items()}
         return KroneckerCurvature(self.inputs, gradients, self.rest.times(factor), self.layers)
 
-    def damped(self, precision: Theta) -> tuple["KroneckerCurvature", Array]:
-        rest, share = self.rest.damped(precision)
-        return KroneckerCurvature(self.inputs, self.gradients, rest, self.layers), share
+    def damped_root(self, precision: Theta) -> tuple[Root, Array]:
+        rest, share = self.rest.damped_root(precision)
+        return self._root_with(rest, precision), share
 
 
 @jax.tree_util.register_dataclass
@@ -156,8 +164,8 @@ class LowRankCurvature:
     def times(self, factor: Array) -> "LowRankCurvature":
         return LowRankCurvature(self.columns, factor * self.values)
 
-    def damped(self, precision: Theta) -> tuple["LowRankCurvature", Array]:
-        return self, jnp.zeros(())
+    def damped_root(self, precision: Theta) -> tuple[Shrunk, Array]:
+        return self.root(precision), jnp.zeros(())
 
 
 def curvature_of(
@@ -222,21 +230,6 @@ def _low_rank(problem: Problem, theta: Theta, data: Batch, rank: int, seed: int)
     return LowRankCurvature(stacked, jnp.maximum(values[::-1][:rank], 0.0))
 
 
-def _damped(matrix: Array, precision: Array) -> tuple[Array, Array]:
-    """The matrix with the least of the shares of its diagonal added with which the sum of both has a root."""
-    diagonal = jnp.diagonal(matrix) + precision
-
-    def raised(index: Array) -> Array:
-        return matrix + jnp.diag(jnp.asarray(SHARES)[index] * diagonal)
-
-    def fails(index: Array) -> Array:
-        root = _root_of_inverse(raised(index) + jnp.diag(precision))
-        return ~jnp.all(jnp.isfinite(root)) & (index < len(SHARES) - 1)
-
-    index = jax.lax.while_loop(fails, lambda index: index + 1, jnp.array(0))
-    return raised(index), jnp.asarray(SHARES)[index]
-
-
 def _root_of_inverse(precision: Array) -> Array:
     """The lower triangular L with L Lᵀ = precision⁻¹.
 
@@ -248,6 +241,21 @@ def _root_of_inverse(precision: Array) -> Array:
     factor = jnp.linalg.cholesky(even[::-1, ::-1])
     inverse = jax.scipy.linalg.solve_triangular(factor, jnp.eye(len(scale)), lower=True)
     return scale[:, None] * inverse.T[::-1, ::-1]
+
+
+def _damped_root_of_inverse(precision: Array) -> tuple[Array, Array]:
+    """The same with the least of the shares of its diagonal added that gives it a root; and that share."""
+    diagonal, shares = jnp.diag(jnp.diagonal(precision)), jnp.asarray(SHARES)
+
+    def attempt(index: Array) -> tuple[Array, Array]:
+        return index, _root_of_inverse(precision + shares[index] * diagonal)
+
+    def failed(tried: tuple[Array, Array]) -> Array:
+        index, root = tried
+        return ~jnp.all(jnp.isfinite(root)) & (index < len(SHARES) - 1)
+
+    index, root = jax.lax.while_loop(failed, lambda tried: attempt(tried[0] + 1), attempt(jnp.array(0)))
+    return root, shares[index]
 
 
 def _positive_part(matrix: Array) -> Array:

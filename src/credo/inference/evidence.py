@@ -75,7 +75,7 @@ def _half_log_det(curvature: Curvature, factor: Array, precision: Theta) -> Arra
 
 
 def _scaled_root(curvature: Curvature, factor: Array, precision: Theta) -> Root:
-    return curvature.times(factor).damped(precision)[0].root(precision)
+    return curvature.times(factor).damped_root(precision)[0]
 
 
 def _half_log_det_forward(curvature: Curvature, factor: Array, precision: Theta) -> tuple[Array, Any]:

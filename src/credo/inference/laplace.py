@@ -308,8 +308,7 @@ def _damped_root(curvature: Curvature, precision: Theta) -> tuple[Root, Array, A
 
 @jax.jit
 def _root_and_more(curvature: Curvature, precision: Theta) -> tuple[Root, Array, Array, Theta]:
-    damped, damping = curvature.damped(precision)
-    root = damped.root(precision)
+    root, damping = curvature.damped_root(precision)
     return root, root.log_det(), damping, root.variance()
 
 
