@@ -24,10 +24,11 @@ test: check  ## the checks and the tests
 test-full: check  ## the tests, the heavy ones included
 	$(COMPILED) $(BIN)/python -m pytest $(SIDE_BY_SIDE)
 
-check: $(STAMP)  ## linter, formatter and type checker
+check: $(STAMP)  ## linter, formatter, type checker and the import contract
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 bench: $(STAMP) $(PEERS_STAMP)  ## speed, side by side with peers; prints ratios
 	$(BIN)/python -m benchmarks

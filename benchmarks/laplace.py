@@ -22,12 +22,11 @@ from benchmarks import peers
 from benchmarks.tables import console, new_table
 from benchmarks.timing import best_of
 from credo import random
-from credo.inference import row_sums
-from credo.inference.curvature import curvature_of
-from credo.inference.evidence import prior_precision
-from credo.inference.laplace import Laplace
-from credo.inference.row_sums import Problem
-from credo.linearised import Linearisation, output_moments
+from credo.inference.laplace.curvature import curvature_of
+from credo.inference.laplace.evidence import prior_precision
+from credo.inference.laplace.laplace import Laplace, row_sums
+from credo.inference.laplace.row_sums import Problem
+from credo.posterior.linearised import Linearisation, output_moments
 
 NUM_ROWS, NUM_NEW, NUM_DEFAULT_ROWS = 10_000, 256, 1_024
 # What is fitted, by the names that the peer's program has too.

@@ -20,7 +20,7 @@ from benchmarks.problems import LARGE, MEDIUM, SMALL, Problem
 from benchmarks.tables import console, new_table
 from benchmarks.timing import best_of, in_new_process, seconds
 from credo import random
-from credo.inference import engine
+from credo.inference.engine import driver as engine
 from credo.posterior import Provenance
 
 # Whole runs: (problem, warm-up and draws per chain, doublings at most). The same for both sides.

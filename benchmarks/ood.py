@@ -18,7 +18,7 @@ import numpy as np
 import credo
 from benchmarks.tables import console, new_table, show
 from credo.inference.method import Method
-from credo.inference.schedules import Cosine
+from credo.inference.sgmcmc.schedules import Cosine
 
 BATCH_SIZE, MEMBERS, NUM_DRAWS = 128, 5, 30
 # The uncertainties that must tell clothes from digits.

@@ -24,8 +24,8 @@ from benchmarks.problems import MEDIUM
 from benchmarks.tables import console, new_table
 from benchmarks.timing import best_of, in_new_process
 from benchmarks.vi import BATCH_SIZE, MLP
-from credo.evaluation.diagnostics import convergence
-from credo.inference import engine
+from credo.diagnostics.chains import convergence
+from credo.inference.engine import driver as engine
 from credo.inference.method import Method
 
 MEMBERS, MEMBER_BATCH, MEMBER_STEPS = 10, 64, 2_000

@@ -23,7 +23,7 @@ from benchmarks import published, tables
 from benchmarks.published import Figure
 from benchmarks.tables import console, new_table
 from credo.inference.method import Method
-from credo.inference.schedules import Cosine
+from credo.inference.sgmcmc.schedules import Cosine
 from credo.models.priors import Prior
 
 RESULTS = Path(__file__).parent / "results" / "uci.jsonl"

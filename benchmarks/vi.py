@@ -23,9 +23,9 @@ import credo
 from benchmarks import peers as peer_programs
 from benchmarks.tables import console, new_table
 from benchmarks.timing import best_of, seconds
-from credo.inference import engine
-from credo.inference.families import LowRankFamily
+from credo.inference.engine import driver as engine
 from credo.inference.method import Method
+from credo.inference.variational.families import LowRankFamily
 
 NUM_DATA, BATCH_SIZE = 6_000, 128
 ESTIMATORS = ("local", "flipout", "weights")

@@ -14,7 +14,7 @@ def main() -> None:
 
         numpyro.set_host_device_count(4)
     from benchmarks.problems import Problem
-    from credo.evaluation.diagnostics import convergence
+    from credo.diagnostics.chains import convergence
 
     problem = Problem(tuple(settings["sizes"]), settings["num_data"])
     run = _numpyro if settings["side"] in ("parallel", "vectorized") else _credo

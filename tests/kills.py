@@ -7,7 +7,7 @@ import pytest
 
 import credo
 from credo import _files
-from credo.inference import checkpoint
+from credo.inference.engine import checkpoint
 
 
 class Killed(BaseException):

@@ -7,7 +7,7 @@ import typer
 from typer.testing import CliRunner
 
 from credo.cli.methods import methods
-from credo.inference import auto, guide
+from credo.inference import auto, catalogue
 from credo.inference.registry import METHODS
 
 
@@ -41,7 +41,7 @@ def test_for_machines(command):
     found = json.loads(command("--json").output)
     assert [one["name"] for one in found] == list(METHODS)
     one = json.loads(command("laplace", "--json").output)
-    assert one == guide.entry("laplace").to_dict()
+    assert one == catalogue.entry("laplace").to_dict()
     assert one["exact"] == "approximate"
     assert one["settings"][0] == {
         "name": "structure",
@@ -57,7 +57,7 @@ def test_the_rules_of_auto(command):
 
 
 def test_for_the_docs(command):
-    assert command("--markdown").output == guide.markdown()
+    assert command("--markdown").output == catalogue.markdown()
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from credo import data as data_module
 from credo import datasets
 from credo.data import Data, Scaling, as_data, as_inputs
+from credo.data import data as data_module
 
 NAN, INF = float("nan"), float("inf")
 

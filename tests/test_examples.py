@@ -20,7 +20,7 @@ from credo.plot.fan_row import fan_row
 from credo.plot.images import images
 from credo.plot.sections import sections
 from credo.plot.surfaces import surfaces
-from credo.tabulated import from_probs
+from credo.predictive.tabulated import from_probs
 
 ROOT = Path(__file__).parents[1]
 

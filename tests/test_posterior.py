@@ -9,10 +9,11 @@ import pytest
 from scipy import stats
 
 import credo
-from credo import random, streaming
-from credo.evaluation._arviz import arviz
-from credo.evaluation.diagnostics import convergence, ebfmi
+from credo import random
+from credo.diagnostics._arviz import arviz
+from credo.diagnostics.chains import convergence, ebfmi
 from credo.posterior import Draws, Provenance
+from credo.predictive import streaming
 
 X = np.linspace(-1, 1, 10)
 NUM_CHAINS, NUM_DRAWS = 4, 300
@@ -104,7 +105,7 @@ def test_to_arviz(good):
 
 
 def test_arviz_is_imported_quietly():
-    script = "import credo.evaluation.diagnostics"
+    script = "import credo.diagnostics.chains"
     command = [sys.executable, "-W", "error::FutureWarning", "-c", script]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stderr == ""
 

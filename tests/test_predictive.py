@@ -7,10 +7,10 @@ from scipy import stats
 from scipy.optimize import brentq
 from scipy.special import logsumexp
 
-from credo import predictive as module
-from credo import random, streaming
+from credo import random
 from credo.data import Data
-from credo.predictive import RegressionPredictive, predictive
+from credo.predictive import RegressionPredictive, predictive, streaming
+from credo.predictive import marginal as module
 from tests.predictive_cases import (
     CORRELATION,
     DRAWS,

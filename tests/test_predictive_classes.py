@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
-from credo import predictive as module
 from credo import random
 from credo.predictive import ClassPredictive, predictive
+from credo.predictive import marginal as module
 from tests.predictive_cases import DRAWS, MODELS, OUT, ROWS, THETA, WEIGHTS, X, functions_at
 
 

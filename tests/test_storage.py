@@ -10,7 +10,7 @@ import numpyro.distributions as dist
 import pytest
 
 import credo
-from credo.storage import ARRAYS, MANIFEST
+from credo.posterior.saving import ARRAYS, MANIFEST
 
 X = np.linspace(-1, 1, 8)
 METHOD = credo.MAP(num_steps=3)

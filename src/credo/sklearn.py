@@ -19,11 +19,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from credo import models, networks, random, storage
+from credo import models, networks, random
 from credo.data import Data
 from credo.inference.fit import fit
 from credo.models.likelihoods import as_noise
 from credo.models.program import Model
+from credo.posterior import load
 from credo.predictive import Predictive
 
 LARGEST_SEED = 2**31 - 1
@@ -254,4 +255,4 @@ def _posterior_in(files: dict[str, bytes], model: Model) -> Any:
     with tempfile.TemporaryDirectory() as folder:
         for name, content in files.items():
             (Path(folder) / name).write_bytes(content)
-        return storage.load(folder, model=model)
+        return load(folder, model=model)

@@ -1,5 +1,6 @@
 """The few type names that the whole package shares."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -9,6 +10,8 @@ Key = jax.Array
 # JAX arrays inside compiled code, NumPy arrays outside it.
 Theta = dict[str, Any]
 Tree = Any
+# A NumPyro program `program(x, y=None)`.
+Program = Callable[..., Any]
 
 
 class Batch(NamedTuple):

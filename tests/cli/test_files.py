@@ -9,9 +9,9 @@ import pytest
 
 import credo as package
 from credo import tables
-from credo.comparing import recommend
 from credo.evaluation.compare import Comparison, Cost
 from credo.runs import Run
+from credo.runs.comparing import recommend
 from tests.cli.conftest import QUICK
 
 

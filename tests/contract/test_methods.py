@@ -10,9 +10,9 @@ from flax import nnx
 
 import credo
 from credo import random
-from credo.inference import engine
+from credo.covariance.storage import root_arrays
+from credo.inference.engine import driver as engine
 from credo.inference.registry import METHODS
-from credo.inference.roots import root_arrays
 from tests.kills import fit_through_kills, write_at_every_chunk
 
 # Settings that finish at once. Point estimates start at the prior or use minibatches, so that the seed matters to

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from credo.evaluation.conformal import _adaptive, _shares, _threshold, conformal
-from credo.tabulated import from_normal, from_probs
+from credo.predictive.tabulated import from_normal, from_probs
 
 NUM_SETS = 200
 NUM_FRESH = 500

@@ -5,8 +5,8 @@ import pytest
 from scipy import stats
 
 import credo
+from credo.diagnostics._arviz import arviz
 from credo.evaluation import loo, waic
-from credo.evaluation._arviz import arviz
 from tests.evaluation import exact
 
 

@@ -17,7 +17,7 @@ from credo.evaluation.recalibration import (
     VectorScaling,
     recalibrate,
 )
-from credo.tabulated import from_normal, from_probs
+from credo.predictive.tabulated import from_normal, from_probs
 
 NUM = 4000
 TRUE_NLL = 0.5 * np.log(2 * np.pi) + 0.5

@@ -12,8 +12,8 @@ import pytest
 
 import credo
 from credo import random
-from credo.evaluation.page import Section, page
 from credo.posterior import Draws, Provenance
+from credo.reporting.page import Section, page
 from tests.evaluation import exact
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)

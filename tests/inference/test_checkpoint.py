@@ -19,8 +19,9 @@ from safetensors import SafetensorError
 
 import credo
 from credo import _files
-from credo.inference import checkpoint, engine
-from credo.inference.progress import Progress
+from credo.inference.engine import checkpoint
+from credo.inference.engine import driver as engine
+from credo.inference.engine.progress import Progress
 from tests.contract.test_methods import arrays_of, same_bits
 from tests.kills import Killed, fit_through_kills, kill_at, write_at_every_chunk
 

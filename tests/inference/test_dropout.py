@@ -13,12 +13,12 @@ from flax import nnx
 import credo
 import credo.predictive
 from credo import random
-from credo.dropout import Dropout
-from credo.inference.dropout import MCDropout, Phi, entropy
-from credo.inference.places import places_of, with_masks
+from credo.inference.dropout.mc_dropout import MCDropout, Phi, entropy
 from credo.models import priors
+from credo.models.places import places_of, with_masks
 from credo.networks import MLP, functional
 from credo.posterior import Provenance
+from credo.posterior.dropout import Dropout
 from credo.typing import Batch
 from tests.networks.test_dropout import NETS
 from tests.networks.test_functional import snapshot

@@ -13,8 +13,8 @@ import optax
 import pytest
 
 import credo
-from credo.inference import engine
-from credo.inference.progress import Progress
+from credo.inference.engine import driver as engine
+from credo.inference.engine.progress import Progress
 
 WALK = credo.Metropolis(num_samples=2000, num_warmup=5, num_chains=3, thin=1)
 

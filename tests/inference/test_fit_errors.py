@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import credo
-from credo.inference import engine
+from credo.inference.engine import driver as engine
 
 X = np.linspace(-1, 1, 10)
 
@@ -112,6 +112,6 @@ def test_validation_of_another_shape(model):
 
 
 def test_run_that_does_not_fit_into_memory(model, monkeypatch):
-    monkeypatch.setattr("credo.inference.fit.MEMORY_SHARE", 1e-9)
+    monkeypatch.setattr("credo.inference.needs.MEMORY_SHARE", 1e-9)
     with pytest.raises(ValueError, match=r"NUTS would need 224 kB of memory \(14 parameters; .*keep fewer draws"):
         credo.fit(model, (X, X), credo.NUTS())

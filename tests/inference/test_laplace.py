@@ -1,5 +1,7 @@
 """Laplace: exact where it must be, curvature against brute force, evidence against closed forms and differences."""
 
+from dataclasses import asdict
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,14 +11,14 @@ from scipy.stats import multivariate_normal
 
 import credo
 from credo import random
-from credo.inference import evidence
-from credo.inference.curvature import curvature_of
-from credo.inference.evidence import _half_log_det, log_evidence, prior_precision, tuned_xi
-from credo.inference.layers import jacobians, layers_of, row_jacobian
-from credo.inference.row_sums import Problem
-from credo.inference.structure import dense, names_of
-from credo.linearised import Linearisation, moments_by_block
+from credo.covariance.layers import jacobians, layers_of, row_jacobian
+from credo.covariance.roots import dense, names_of
+from credo.inference.laplace import evidence
+from credo.inference.laplace.curvature import curvature_of
+from credo.inference.laplace.evidence import _half_log_det, log_evidence, prior_precision, tuned_xi
+from credo.inference.laplace.row_sums import Problem
 from credo.models.outputs import outputs_of
+from credo.posterior.linearised import Linearisation, moments_by_block
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 3)).astype(np.float32)
@@ -95,7 +97,7 @@ def test_linear_regression_is_exact(structure):
     np.testing.assert_allclose(found, mean, atol=1e-3)
     order = {"head.kernel": None, "head.bias": None}
     np.testing.assert_allclose(dense(posterior.root, order), covariance, atol=1e-5 * np.abs(covariance).max())
-    assert posterior.evidence["log_evidence"] == pytest.approx(evidence, rel=1e-5)
+    assert posterior.evidence.log_evidence == pytest.approx(evidence, rel=1e-5)
     new = np.c_[X[:5], np.ones(5)]
     prediction = posterior.predict(X[:5])
     np.testing.assert_allclose(prediction.epistemic, np.einsum("ni,ij,nj->n", new, covariance, new), rtol=1e-4)
@@ -306,8 +308,8 @@ def test_a_precision_that_rounding_leaves_without_a_root_is_damped_and_reported(
     model = credo.models.regression(credo.networks.MLP([], 1), prior=credo.priors.learned(), noise=1e-4)
     data = (twins, X[:, 0])
     posterior = credo.Laplace("full").from_trained(model, data, {"head.kernel": [[0.5], [0.5]], "head.bias": [0.0]})
-    assert posterior.evidence["damping"] > 0
-    assert np.isfinite([*posterior.evidence.values(), *posterior.model.frozen_xi.values()]).all()
+    assert posterior.evidence.damping > 0
+    assert np.isfinite([*asdict(posterior.evidence).values(), *posterior.model.frozen_xi.values()]).all()
     assert "rounding" in posterior.diagnostics.verdict
     assert np.isfinite(posterior.predict(twins).std).all()
 
@@ -327,7 +329,7 @@ def test_evidence_tunes_prior_and_noise_of_a_linear_model():
     for factor in (0.9, 1.1):
         assert best > evidence(factor * found["prior.scale"], found["noise"])
         assert best > evidence(found["prior.scale"], factor * found["noise"])
-    assert posterior.evidence["log_evidence"] == pytest.approx(best, abs=1e-2)
+    assert posterior.evidence.log_evidence == pytest.approx(best, abs=1e-2)
 
 
 @pytest.mark.full

@@ -8,7 +8,7 @@ import pytest
 from flax import linen
 
 from credo import models, networks, random
-from credo.inference import local_noise
+from credo.inference.variational import local_noise
 from credo.networks import functional
 from credo.typing import Batch
 

@@ -10,9 +10,9 @@ import pytest
 
 import credo
 from credo import random
-from credo.inference import engine
-from credo.inference.mclmc import MCLMC, PERSISTENCE, isokinetic, kick
-from credo.inference.trajectory import Point
+from credo.inference.engine import driver as engine
+from credo.inference.mcmc.mclmc import MCLMC, PERSISTENCE, isokinetic, kick
+from credo.inference.mcmc.trajectory import Point
 from tests.statistical.moments import NUM_STANDARD_ERRORS, SD_TOLERANCE, moment_errors
 from tests.statistical.targets import Target, _latent, correlated_normal, linear_regression
 

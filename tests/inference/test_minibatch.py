@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from credo import random
-from credo.inference.minibatch import minibatch, permute
+from credo.inference.engine.minibatch import minibatch, permute
 from credo.typing import Batch
 
 # Each statistical test below fails for a perfect generator with this probability over new keys; the keys are fixed.

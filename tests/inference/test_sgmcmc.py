@@ -13,11 +13,11 @@ import pytest
 import credo
 from credo import random
 from credo.evaluation.discretisation import DiscretisationBias, discretisation_bias
-from credo.inference import engine
+from credo.inference.engine import driver as engine
 from credo.inference.method import Method
-from credo.inference.schedules import Constant, Cosine, Polynomial
-from credo.inference.sghmc import SGHMC
-from credo.inference.sgld import SGLD
+from credo.inference.sgmcmc.schedules import Constant, Cosine, Polynomial
+from credo.inference.sgmcmc.sghmc import SGHMC
+from credo.inference.sgmcmc.sgld import SGLD
 
 METHODS = [SGLD, SGHMC]
 TINY = {"num_samples": 6, "num_warmup": 4, "thin": 2, "num_chains": 2}

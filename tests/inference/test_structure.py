@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from credo import random
-from credo.inference.families import BlockFamily, Family, FullRank, LowRankFamily, MeanField, as_family
-from credo.inference.roots import root_arrays, root_config, root_from_arrays
-from credo.inference.structure import dense, draw_noise, entropy, log_density
+from credo.covariance.roots import dense, draw_noise, entropy, log_density
+from credo.covariance.storage import root_arrays, root_config, root_from_arrays
+from credo.inference.variational.families import BlockFamily, Family, FullRank, LowRankFamily, MeanField, as_family
 from tests.statistical.moments import NUM_STANDARD_ERRORS
 
 SHAPES = {"hidden.kernel": (2, 3), "hidden.bias": (3,), "noise": ()}

@@ -11,10 +11,10 @@ import pytest
 
 import credo
 from credo import random
-from credo.inference import engine
-from credo.inference.roots import root_arrays
-from credo.inference.structure import Diagonal, LowRank, dense
-from credo.inference.swag import LEAST_VARIANCE, SWAG, Iterates
+from credo.covariance.roots import Diagonal, LowRank, dense
+from credo.covariance.storage import root_arrays
+from credo.inference.engine import driver as engine
+from credo.inference.variational.swag import LEAST_VARIANCE, SWAG, Iterates
 from tests.statistical.targets import NOISE, Target, linear_regression
 
 # 13 iterates, of which the last step but two is one.
@@ -214,7 +214,7 @@ def test_diagnostics_speak_of_the_log_joint(target: Target) -> None:
     assert told.num_steps == 1000
     assert "log likelihood" in str(told)
     assert "KL" not in str(told)
-    assert posterior.evidence.keys() == {"elbo", "elbo_error", "k_hat"}
+    assert posterior.evidence.k_hat is not None
 
 
 def test_full_batches_collapse_and_the_diagnostics_say_so(target: Target) -> None:

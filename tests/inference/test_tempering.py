@@ -11,7 +11,7 @@ import pytest
 
 import credo
 from credo import random
-from credo.inference.tempering import ParallelTempering, evened_out, swap_acceptance, swaps
+from credo.inference.mcmc.tempering import ParallelTempering, evened_out, swap_acceptance, swaps
 from tests.statistical.moments import assert_moments, passes
 from tests.statistical.targets import Target, correlated_normal, linear_regression, skewed
 

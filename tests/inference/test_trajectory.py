@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from credo.inference import trajectory
-from credo.inference.trajectory import Point, Transition, hmc, leapfrog, nuts, point_at
+from credo.inference.mcmc import trajectory
+from credo.inference.mcmc.trajectory import Point, Transition, hmc, leapfrog, nuts, point_at
 from credo.typing import Array, Key
 from tests.statistical.moments import NUM_STANDARD_ERRORS, assert_moments
 

@@ -13,9 +13,9 @@ from scipy import stats
 
 import credo
 from credo import random
-from credo.inference.families import BlockFamily, LowRankFamily
-from credo.inference.structure import dense
-from credo.inference.vi import Phi
+from credo.covariance.roots import dense
+from credo.inference.variational.families import BlockFamily, LowRankFamily
+from credo.inference.variational.vi import Phi
 from credo.typing import Batch
 from tests.statistical.targets import NOISE, Target, linear_regression
 
@@ -89,9 +89,9 @@ def test_elbo_at_the_exact_posterior_is_the_evidence_with_no_gradient_left(targe
     _, expected, evidence = exact(target)
     np.testing.assert_allclose(mean, target.mean, rtol=0.01)
     np.testing.assert_allclose(covariance, expected, atol=0.03 * np.abs(expected).max())
-    assert posterior.evidence["elbo"] == pytest.approx(evidence, abs=1e-3)
-    assert posterior.evidence["elbo_error"] < 1e-4
-    assert posterior.evidence["k_hat"] < 0.5
+    assert posterior.evidence.elbo == pytest.approx(evidence, abs=1e-3)
+    assert posterior.evidence.elbo_error < 1e-4
+    assert posterior.evidence.k_hat < 0.5
     # Sticking the landing: at the exact posterior every draw gives the same ELBO, so its gradient has no noise.
     method = credo.BayesByBackprop(family="full")
     phi_root = {"all": _raw(posterior.root.roots["all"])}
@@ -131,8 +131,8 @@ def test_mean_field_finds_the_known_answer(target: Target) -> None:
     assert np.max(np.abs(np.diag(found) / np.diag(covariance) - 1)) > 0.2
     # Its ELBO is lower than the evidence by exactly KL(q ‖ posterior).
     gap = 0.5 * (np.log(np.diag(precision)).sum() - np.linalg.slogdet(precision)[1])
-    error = 4 * posterior.evidence["elbo_error"] + 0.01
-    assert posterior.evidence["elbo"] == pytest.approx(evidence - gap, abs=error)
+    error = 4 * posterior.evidence.elbo_error + 0.01
+    assert posterior.evidence.elbo == pytest.approx(evidence - gap, abs=error)
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_rich_families_are_full(target: Target, family: object) -> None:
     np.testing.assert_allclose(mean, target.mean, rtol=0.01)
     np.testing.assert_allclose(found, covariance, atol=0.03 * np.abs(covariance).max())
     # The columns of a low-rank root and its diagonal can trade places, and settle slowly.
-    assert posterior.evidence["elbo"] == pytest.approx(evidence, abs=5e-3)
+    assert posterior.evidence.elbo == pytest.approx(evidence, abs=5e-3)
 
 
 def test_minibatches_find_the_same(target: Target) -> None:
@@ -301,7 +301,7 @@ def test_pareto_k_tells_a_bad_fit(target: Target) -> None:
     data = credo.Data(x, x.sum(1) * 0.1 + 0.1 * rng.normal(size=40))
     model = credo.models.regression(credo.networks.MLP([], out=1), noise=0.1)
     posterior = credo.fit(model, data, credo.BayesByBackprop(num_steps=3000, learning_rate=0.02))
-    assert posterior.evidence["k_hat"] > 0.7
+    assert posterior.evidence.k_hat > 0.7
     assert "far from the posterior" in posterior.diagnostics.verdict
 
 

@@ -9,7 +9,7 @@ from flax import linen, nnx
 
 from credo import random
 from credo.networks import MLP, functional
-from credo.networks.dropout import Masks, draw_mask
+from credo.networks.masks import Masks, draw_mask
 from tests.networks.test_functional import snapshot
 
 RNG = np.random.default_rng(0)

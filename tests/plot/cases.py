@@ -8,7 +8,7 @@ from credo import plot
 from credo.data import Data
 from credo.evaluation.calibration import calibration_curve, calibration_curves
 from credo.models.graph import Graph, Node
-from credo.tabulated import from_normal, from_probs
+from credo.predictive.tabulated import from_normal, from_probs
 
 RNG = np.random.default_rng(0)
 GRID = tuple(np.meshgrid(np.linspace(-1, 1, 5), np.linspace(0, 3, 4)))

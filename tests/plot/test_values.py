@@ -6,7 +6,7 @@ from matplotlib import pyplot
 
 from credo import plot
 from credo.evaluation.classes import class_summary
-from credo.tabulated import from_probs
+from credo.predictive.tabulated import from_probs
 from tests.plot.cases import CHAINS, CLASSES, CURVE, EVENTS, LINE, ONE, RESIDUALS, RISK, ROC
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from credo.evaluation._arviz import arviz
+from credo.diagnostics._arviz import arviz
 
 # Every estimate may be this many of its own Monte Carlo standard errors away from the truth. A normal error is beyond
 # 4 once in 16,000; the suite makes some hundred comparisons, so it fails for no reason in well under 1% of new seeds

@@ -8,9 +8,9 @@ import numpy as np
 
 import credo
 from credo import random
-from credo.inference import trajectory
-from credo.inference.hmc import HamiltonianState
-from credo.inference.metropolis import MetropolisState
+from credo.inference.mcmc import trajectory
+from credo.inference.mcmc.hmc import HamiltonianState
+from credo.inference.mcmc.metropolis import MetropolisState
 from tests.statistical.moments import passes
 from tests.statistical.targets import linear_regression, skewed
 from tests.statistical.test_known_posteriors import DRIFTING

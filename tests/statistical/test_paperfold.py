@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import credo
+from credo.inference.mcmc.tempering import ParallelTempering
 from credo.inference.method import Method
-from credo.inference.tempering import ParallelTempering
 from credo.models.paperfold import paperfold
 from tests.statistical.moments import NUM_STANDARD_ERRORS
 

@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 from scipy.linalg import solve_discrete_lyapunov
 
-from credo.inference import engine, schedules
+from credo.inference.engine import driver as engine
 from credo.inference.method import Method
-from credo.inference.sghmc import SGHMC
-from credo.inference.sgld import SGLD
+from credo.inference.sgmcmc import schedules
+from credo.inference.sgmcmc.sghmc import SGHMC
+from credo.inference.sgmcmc.sgld import SGLD
 from credo.posterior import Draws
 from credo.typing import Batch, Theta
 from tests.statistical.moments import NUM_STANDARD_ERRORS, assert_moments, moment_errors

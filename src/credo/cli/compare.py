@@ -30,9 +30,9 @@ def compare(
 ) -> None:
     """Fit several methods to one table and judge them on rows they have not seen: a table, a picture, and advice."""
     from credo import plot
-    from credo.comparing import compare_methods, recommend
     from credo.plot.comparison import comparison
     from credo.runs import Config
+    from credo.runs.comparing import compare_methods, recommend
 
     voice = Voice(as_json, quiet, verbose)
     dropped = tuple(name.strip() for name in drop.split(",") if name.strip())

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from credo.data import Data
     from credo.evaluation.evaluate import Scores
-    from credo.inference.nuts import NUTS
+    from credo.inference.mcmc.nuts import NUTS
     from credo.models.program import Model
     from credo.posterior import Posterior
 

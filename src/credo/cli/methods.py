@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
-    from credo.inference.guide import Entry
+    from credo.inference.catalogue import Entry
 
 
 def methods(
@@ -20,14 +20,14 @@ def methods(
     """Every method: what it is good for, what it stores and costs, and whether it is exact."""
     from rich.console import Console
 
-    from credo.inference import auto, guide
+    from credo.inference import auto, catalogue
 
     if markdown and (as_json or name is not None):
         raise typer.BadParameter("it is the page of all methods; leave out NAME and --json", param_hint="--markdown")
     if markdown:
-        typer.echo(guide.markdown(), nl=False)
+        typer.echo(catalogue.markdown(), nl=False)
     elif name is None:
-        everything = guide.entries()
+        everything = catalogue.entries()
         _tell([one.to_dict() for one in everything]) if as_json else Console().print(_table(everything))
     elif name.lower() == "auto":
         _tell(auto.rules()) if as_json else Console().print(_labelled(auto.rules()))
@@ -41,7 +41,7 @@ def _tell(values: Any) -> None:
 
 
 def _entry(name: str) -> "Entry":
-    from credo.inference.guide import entry
+    from credo.inference.catalogue import entry
 
     try:
         return entry(name)
@@ -53,7 +53,7 @@ def _table(chosen: "list[Entry]") -> "Table":
     from rich.table import Table
     from rich.text import Text
 
-    from credo.inference.guide import AUTO, LABELS
+    from credo.inference.catalogue import AUTO, LABELS
 
     table = Table(show_header=False, show_lines=True, caption_justify="left")
     table.caption = f"{AUTO}: credo methods auto. Settings of one: credo methods NAME."

@@ -1,5 +1,7 @@
 """Evaluation: is the network right, and does it know when it is not? Metrics take a prediction and its targets."""
 
+from credo.diagnostics import ChainDiagnostics, Diagnostics
+from credo.diagnostics import diagnose_chains as diagnose
 from credo.evaluation.calibration import CalibrationCurve, calibration_curve, calibration_curves, nssr, nssr_curve
 from credo.evaluation.calibration_error import (
     adaptive_error,
@@ -18,7 +20,6 @@ from credo.evaluation.classes import ClassSummary, class_summary
 from credo.evaluation.compare import Comparison, compare
 from credo.evaluation.conformal import Conformal, conformal
 from credo.evaluation.detection import Detection, detect, detections
-from credo.evaluation.diagnostics import Diagnostics, diagnose
 from credo.evaluation.discretisation import DiscretisationBias, discretisation_bias
 from credo.evaluation.evaluate import Scores, evaluate
 from credo.evaluation.loo import LeaveOneOut, loo, waic
@@ -45,6 +46,7 @@ from credo.evaluation.selective import (
 
 __all__ = [
     "CalibrationCurve",
+    "ChainDiagnostics",
     "ClassSummary",
     "Comparison",
     "Conformal",

@@ -3,21 +3,18 @@
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas
+from rich.console import Console, ConsoleOptions, RenderResult
 
 from credo._text import nearest
 from credo.data import Data, as_data
 from credo.evaluation.evaluate import NUM_RESAMPLES, Scores, evaluate
+from credo.evaluation.recalibration import Recalibrated
+from credo.posterior import Posterior
 from credo.predictive import ClassPredictive, Predictive
-
-if TYPE_CHECKING:
-    import pandas
-    from rich.console import Console, ConsoleOptions, RenderResult
-
-    from credo.evaluation.recalibration import Recalibrated
-    from credo.posterior import Posterior
 
 NUM_TIMINGS = 3
 # What a table of methods shows; `Comparison.scores` has the rest.

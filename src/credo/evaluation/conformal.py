@@ -101,7 +101,7 @@ def conformal(
 
     Example:
         >>> from types import SimpleNamespace
-        >>> from credo.tabulated import from_normal
+        >>> from credo.predictive.tabulated import from_normal
         >>> posterior = SimpleNamespace(predict=lambda x: from_normal(x[:, 0], 0.1))
         >>> rng = np.random.default_rng(0)
         >>> x = rng.normal(size=(2000, 1))

@@ -5,17 +5,16 @@ order in the step, that of the step itself is twice the difference of the two ru
 """
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 
 from credo.data import as_data
-from credo.evaluation._arviz import arviz
-
-if TYPE_CHECKING:
-    from credo.inference.method import Method
-    from credo.models.program import Model
-    from credo.posterior import Draws
+from credo.diagnostics._arviz import arviz
+from credo.inference.fit import fit
+from credo.inference.method import Method
+from credo.models.program import Model
+from credo.posterior import Draws
 
 # Training inputs at which the functions are compared, evenly spaced over the rows.
 NUM_PROBES = 10
@@ -106,14 +105,12 @@ def discretisation_bias(model: "Model", data: Any, method: "Method", *, seed: in
         seed: of the first run; the second takes the next, so that their errors are independent.
 
     >>> from credo import datasets, models, networks
-    >>> from credo.inference.sgld import SGLD
+    >>> from credo.inference.sgmcmc.sgld import SGLD
     >>> model = models.regression(networks.MLP([], out=1), noise=0.3)
     >>> method = SGLD(num_samples=200, num_warmup=500, num_chains=2, step_size=0.02)
     >>> discretisation_bias(model, datasets.gap(), method).is_seen
     False
     """
-    from credo.inference.fit import fit
-
     if not isinstance(method, ConstantStep):
         raise ValueError(f"method must have a constant step, as credo.SGLD() and credo.SGHMC() do, got {method!r}")
     halved = method.halved()

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+import pandas
 
 from credo._text import nearest
 from credo.data import Data, as_data
@@ -23,15 +24,11 @@ from credo.evaluation.calibration_error import (
 )
 from credo.evaluation.detection import Detection, detections
 from credo.evaluation.metric import Metric, Score, resample
+from credo.evaluation.recalibration import Recalibrated
 from credo.evaluation.scores import accuracy, brier, confusion_matrix, crps, lpd, mae, nll, rmse, top_k
 from credo.evaluation.selective import RiskCoverage, risk_coverage, risk_coverage_area, uncertainty_error_correlation
+from credo.posterior import Posterior
 from credo.predictive import ClassPredictive, Predictive
-
-if TYPE_CHECKING:
-    import pandas
-
-    from credo.evaluation.recalibration import Recalibrated
-    from credo.posterior import Posterior
 
 NUM_RESAMPLES = 100  # a standard error from 100 resamples is right to 7%
 TOP_K = 5

@@ -7,15 +7,13 @@ every row and draw.
 
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from credo.data import Data, as_data
-from credo.evaluation._arviz import arviz
-
-if TYPE_CHECKING:
-    from credo.posterior import Draws
+from credo.diagnostics._arviz import arviz
+from credo.posterior import Draws
 
 # Above this the importance weights of a row have no finite variance (Vehtari et al., 2024).
 BAD_K = 0.7

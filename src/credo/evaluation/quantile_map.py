@@ -13,9 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from credo import streaming
 from credo.evaluation.checks import checked, required
-from credo.predictive import RegressionPredictive
+from credo.predictive import RegressionPredictive, streaming
 from credo.typing import Key
 
 # Farther out than this many sds single precision knows 1 − F to less than two digits.
@@ -46,7 +45,7 @@ class IsotonicQuantiles:
         observed: those of the observed levels: Φ⁻¹(k/K), and at both ends the mean of a normal beyond them.
 
     Example:
-        >>> from credo.tabulated import from_normal
+        >>> from credo.predictive.tabulated import from_normal
         >>> y = np.random.default_rng(0).normal(size=1000)
         >>> claimed = from_normal(np.zeros(1000), 0.5)
         >>> calibrated = IsotonicQuantiles.fit(claimed, y)(claimed)

@@ -11,21 +11,19 @@ the marginal says nothing about a single draw.
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import Any, Protocol, Self
 
 from numpy.typing import ArrayLike
 
 from credo._text import nearest
 from credo.data import Data, as_data
+from credo.diagnostics import Diagnostics
 from credo.evaluation.class_maps import IsotonicClasses, Temperature, VectorScaling
 from credo.evaluation.quantile_map import IsotonicQuantiles
+from credo.models.program import Model
+from credo.posterior import Provenance
 from credo.predictive import ClassPredictive, Predictive
 from credo.typing import Key, Theta
-
-if TYPE_CHECKING:
-    from credo.evaluation.diagnostics import Diagnostics
-    from credo.models.program import Model
-    from credo.posterior import Provenance
 
 
 class Map(Protocol):
@@ -94,7 +92,7 @@ def recalibrate(
     Example:
         >>> import numpy as np
         >>> from types import SimpleNamespace
-        >>> from credo.tabulated import from_normal
+        >>> from credo.predictive.tabulated import from_normal
         >>> posterior = SimpleNamespace(predict=lambda x, num_draws=None: from_normal(x[:, 0], 0.5))
         >>> x = np.linspace(-1, 1, 1000)[:, None]
         >>> y = x[:, 0] + np.random.default_rng(0).normal(size=1000)

@@ -1,1 +1,1 @@
-"""Inference: the engine that runs every method, and one file per method."""
+"""From a model and data to a posterior: `fit`, the methods, and the engine that runs them."""

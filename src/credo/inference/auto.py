@@ -8,16 +8,16 @@ import math
 from dataclasses import dataclass
 
 from credo.data import Data
-from credo.inference.ensemble import DeepEnsemble
-from credo.inference.laplace import Laplace
-from credo.inference.mclmc import MCLMC
+from credo.inference.ensemble.deep_ensemble import DeepEnsemble
+from credo.inference.laplace.laplace import Laplace
+from credo.inference.mcmc.mclmc import MCLMC
+from credo.inference.mcmc.nuts import NUTS
+from credo.inference.mcmc.tempering import ParallelTempering
 from credo.inference.method import Method
-from credo.inference.nuts import NUTS
-from credo.inference.point import MAP
-from credo.inference.schedules import Cosine
-from credo.inference.swag import SWAG
-from credo.inference.tempering import ParallelTempering
-from credo.inference.vi import BayesByBackprop
+from credo.inference.point.map import MAP
+from credo.inference.sgmcmc.schedules import Cosine
+from credo.inference.variational.swag import SWAG
+from credo.inference.variational.vi import BayesByBackprop
 from credo.models.program import Model
 
 # The work of a gradient of all rows is parameters × rows: 0.3 ms of a core for each million, and 20 µs at least. With

@@ -1,6 +1,5 @@
 """`credo.fit`: from a model, data and a method to a posterior."""
 
-import os
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,24 +10,20 @@ import jax
 import numpy as np
 
 from credo import random
-from credo.architectures import Architectures
 from credo.data import Data, as_data
-from credo.inference import engine
 from credo.inference.auto import Choice, choose
-from credo.inference.ensemble import DeepEnsemble
-from credo.inference.fit_folder import FitFolder, identity_of
-from credo.inference.method import Method, in_words
+from credo.inference.engine import driver as engine
+from credo.inference.engine.fit_folder import FitFolder, identity_of
+from credo.inference.ensemble.deep_ensemble import DeepEnsemble
+from credo.inference.method import Method
+from credo.inference.needs import refuse_if_too_large
 from credo.inference.registry import as_method
-from credo.inference.vi import BayesByBackprop
+from credo.inference.run import NonFiniteError, Run
+from credo.inference.variational.vi import BayesByBackprop
 from credo.models.program import Model
-from credo.posterior import Draws, Posterior
-from credo.storage import load
+from credo.posterior import Draws, Posterior, load
+from credo.posterior.architectures import Architectures
 from credo.typing import Batch, Theta
-
-# Function-space diagnostics look at this many training inputs.
-NUM_PROBES = 40
-# A run that would need more than this share of the machine's memory is refused before it starts.
-MEMORY_SHARE = 0.5
 
 
 def fit(
@@ -106,17 +101,17 @@ class Job:
         """One model: its starting points, the run, and the posterior in the user's units."""
         train, held_out = _split(self.data, self.validation, method)
         bound = model.bind(train)
-        refuse_if_too_large([(method, bound)])
+        _refuse_if_too_large([(method, bound)])
         batch = train.batch()
         bound = self._with_learned_xi(method, bound, batch)
         try:
             starts = self._starts(method, bound, batch)
             run = self._run(method, bound, batch, starts=starts, held_out=held_out)
-        except engine.NonFiniteError as error:
+        except NonFiniteError as error:
             if error.posterior is not None:
-                error.posterior = placed(error.posterior, train)
+                error.posterior = error.posterior.placed(train)
             raise
-        return placed(method.judged(method.posterior(bound, run), batch), train)
+        return method.judged(method.posterior(bound, run), batch).placed(train)
 
     def fit_each(self, models: Sequence[Model], method: Method) -> Posterior:
         """An ensemble of several models: the members of each are one run."""
@@ -128,7 +123,7 @@ class Job:
         shares = method.dealt(len(models))
         bound = [model.bind(self.data) for model in models]
         Architectures(tuple(bound))  # refuses models that do not go together, before any of them is trained
-        refuse_if_too_large(list(zip(shares, bound, strict=True)))
+        _refuse_if_too_large(list(zip(shares, bound, strict=True)))
         parts: list[Any] = []
         for index, (model, share) in enumerate(zip(models, shares, strict=True)):
             # Seeds apart from each other, and from those of runs with the next seed.
@@ -138,7 +133,7 @@ class Job:
                 break
         return method.mixed(parts, len(models), self.seed)
 
-    def _run(self, method: Method, model: Model, data: Batch, **options: Any) -> engine.Run:
+    def _run(self, method: Method, model: Model, data: Batch, **options: Any) -> Run:
         stage = self.folder.stage() if self.folder is not None else None
         return engine.run(method, model, data, seed=self.seed, progress=self.progress, stage=stage, **options)
 
@@ -202,20 +197,6 @@ def _split(data: Data, validation: Any, method: Method) -> tuple[Data, Batch | N
     return data, held_out.with_scaling(data.scaling).batch()
 
 
-def placed(posterior: Any, data: Data) -> Posterior:
-    """A posterior with what it must know of the data it came from."""
-    rows = np.linspace(0, data.size - 1, min(NUM_PROBES, data.size)).round().astype(int)
-    return posterior.placed(scaling=data.scaling, probes=data.x[rows], num_data=data.size)
-
-
-def refuse_if_too_large(runs: Sequence[tuple[Method, Model]]) -> None:
-    """Refuse runs whose results would not fit into memory together."""
+def _refuse_if_too_large(runs: Sequence[tuple[Method, Model]]) -> None:
     needs = [method.describe(model, None) for method, model in runs]
-    num_bytes = sum(one.num_bytes for one in needs)
-    available = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    if num_bytes > MEMORY_SHARE * available:
-        method = runs[0][0]
-        raise ValueError(
-            f"{type(method).__name__} would need {in_words(num_bytes)} of memory ({'; '.join(map(str, needs))}), and "
-            f"this machine has {in_words(available)}; {method.smaller}"
-        )
+    refuse_if_too_large(type(runs[0][0]).__name__, needs, runs[0][0].smaller)

@@ -1,67 +1,22 @@
 """What a method is: hyper-parameters in a frozen dataclass, and four pure functions for the engine to run."""
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import jax
 import numpy as np
 
 from credo import random
 from credo.inference.guide import Guide
+from credo.inference.needs import Needs
+from credo.inference.plan import Plan
+from credo.inference.run import Run
 from credo.models.program import Model
+from credo.posterior import Posterior
 from credo.typing import Array, Batch, Key, Theta, Tree
-
-if TYPE_CHECKING:
-    from credo.inference.engine import Run
-    from credo.posterior import Posterior
 
 # What to try when a sampler goes non-finite.
 START_WHERE_FINITE = "start where the density is finite: start=credo.MAP(), or a narrower prior"
-
-
-@dataclass(frozen=True)
-class Plan:
-    """How long a run is: per chain, `num_warmup` steps and then `num_kept` draws, one every `thin` steps.
-
-    With several cycles a chain does that over and over; `num_kept` draws come from each.
-    """
-
-    num_kept: int
-    num_warmup: int = 0
-    thin: int = 1
-    num_chains: int = 1
-    batch_size: int | None = None
-    num_cycles: int = 1
-
-    @property
-    def steps_per_cycle(self) -> int:
-        return self.num_warmup + self.num_kept * self.thin
-
-    @property
-    def num_steps(self) -> int:
-        """Steps of one chain."""
-        return self.num_cycles * self.steps_per_cycle
-
-    @property
-    def num_draws(self) -> int:
-        """Draws that one chain keeps."""
-        return self.num_cycles * self.num_kept
-
-    def warmup_left(self, step: int) -> int:
-        """Steps of warm-up that are still to come in this cycle."""
-        return max(self.num_warmup - step % self.steps_per_cycle, 0)
-
-
-@dataclass(frozen=True)
-class Needs:
-    """What a run will hold in memory, known before it starts."""
-
-    num_parameters: int
-    stored: str
-    num_bytes: int
-
-    def __str__(self) -> str:
-        return f"{self.num_parameters:,} parameters; stores {self.stored}: {in_words(self.num_bytes)}"
 
 
 @dataclass(frozen=True)
@@ -103,10 +58,10 @@ class Method:
         """What to keep of a state: nothing, unless a method says otherwise."""
         return ()
 
-    def posterior(self, model: Model, run: "Run") -> "Posterior":
+    def posterior(self, model: Model, run: Run) -> Posterior:
         raise TypeError(f"{type(self).__name__} has no posterior")
 
-    def judged(self, posterior: "Posterior", data: Batch) -> "Posterior":
+    def judged(self, posterior: Posterior, data: Batch) -> Posterior:
         """The posterior with what the whole data say about it: nothing, unless a method says otherwise."""
         return posterior
 
@@ -165,26 +120,6 @@ class Method:
             "name": type(self).__name__,
             **{item.name: _jsonable(getattr(self, item.name)) for item in fields(self)},
         }
-
-
-def require_at_least(minimum: int, **counts: int) -> None:
-    """Refuse a count that is not a whole number of at least `minimum`, by its name."""
-    for name, count in counts.items():
-        if not isinstance(count, int | np.integer) or isinstance(count, bool) or count < minimum:
-            raise ValueError(f"{name} must be a whole number of at least {minimum}, got {count!r}")
-
-
-def in_words(num_bytes: float) -> str:
-    """A size that people read.
-
-    >>> in_words(3_500_000)
-    '3.5 MB'
-    """
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if num_bytes < 1000:
-            return f"{num_bytes:.3g} {unit}"
-        num_bytes /= 1000
-    return f"{num_bytes:.3g} TB"
 
 
 def _jsonable(value: Any) -> Any:

@@ -3,21 +3,21 @@
 from collections.abc import Mapping
 
 from credo._text import nearest
-from credo.inference.dropout import MCDropout
-from credo.inference.ensemble import DeepEnsemble
-from credo.inference.hmc import HMC
-from credo.inference.ivon import IVON
-from credo.inference.laplace import Laplace
-from credo.inference.mclmc import MCLMC
+from credo.inference.dropout.mc_dropout import MCDropout
+from credo.inference.ensemble.deep_ensemble import DeepEnsemble
+from credo.inference.laplace.laplace import Laplace
+from credo.inference.mcmc.hmc import HMC
+from credo.inference.mcmc.mclmc import MCLMC
+from credo.inference.mcmc.metropolis import Metropolis
+from credo.inference.mcmc.nuts import NUTS
+from credo.inference.mcmc.tempering import ParallelTempering
 from credo.inference.method import Method
-from credo.inference.metropolis import Metropolis
-from credo.inference.nuts import NUTS
-from credo.inference.point import MAP, MLE
-from credo.inference.sghmc import SGHMC
-from credo.inference.sgld import SGLD
-from credo.inference.swag import SWAG
-from credo.inference.tempering import ParallelTempering
-from credo.inference.vi import BayesByBackprop
+from credo.inference.point.map import MAP, MLE
+from credo.inference.sgmcmc.sghmc import SGHMC
+from credo.inference.sgmcmc.sgld import SGLD
+from credo.inference.variational.ivon import IVON
+from credo.inference.variational.swag import SWAG
+from credo.inference.variational.vi import BayesByBackprop
 
 # To add a method, write its file and its line here.
 METHODS: Mapping[str, type[Method]] = {

@@ -8,7 +8,7 @@ from typing import Any
 from credo._text import nearest
 from credo.inference.method import Method
 from credo.inference.registry import METHODS, method_name, name_of
-from credo.inference.schedules import Constant, Cosine, Polynomial
+from credo.inference.sgmcmc.schedules import Constant, Cosine, Polynomial
 
 # TOML has no None: this text stands for it, where the setting is not a text by default.
 NONE = "none"

@@ -11,8 +11,7 @@ import numpyro
 from numpyro import handlers
 from numpyro.infer.inspect import get_model_relations
 
-from credo.models.program import Program
-from credo.typing import Array
+from credo.typing import Array, Program
 
 Kind = Literal["latent", "observed", "input", "parameter"]
 # The inputs, declared as a param for NumPyro to follow them; no site of a program is named so.

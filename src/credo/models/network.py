@@ -6,7 +6,7 @@ import jax
 import numpyro
 
 from credo.models.priors import ByPath, Parameter, Prior
-from credo.networks import functional
+from credo.networks.functional import functional
 from credo.typing import Array, Theta
 
 # Site names that the models use themselves.

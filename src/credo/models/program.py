@@ -19,7 +19,7 @@ and its own density enters nowhere: q(l) = p(l | x, theta) (paper, "Bayes by bac
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -29,8 +29,10 @@ from numpyro import handlers
 from numpyro.distributions import biject_to
 
 from credo import random
+from credo.data import as_data, as_inputs
 from credo.models.contract import check_program, check_xi
 from credo.models.description import Description, describe
+from credo.models.graph import Graph, graph_of
 from credo.models.sites import (
     LOCAL_NOISE,
     Sites,
@@ -44,14 +46,10 @@ from credo.models.sites import (
     unconstrained_params,
     zeros_for_y,
 )
-from credo.networks.dropout import Masks
-from credo.typing import Array, Batch, Key, Theta
+from credo.networks.masks import Masks
+from credo.predictive import Predictive, predictive
+from credo.typing import Array, Batch, Key, Program, Theta
 
-if TYPE_CHECKING:
-    from credo.models.graph import Graph
-    from credo.predictive import Predictive
-
-Program = Callable[..., Any]
 T = TypeVar("T")
 
 
@@ -86,8 +84,6 @@ class Model:
 
     def bind(self, data: Any) -> "Model":
         """This model for data of that shape: checked, with the names and shapes of theta known."""
-        from credo.data import as_data
-
         batch = as_data(data).batch()
         if self.check is not None:
             self.check(batch)
@@ -245,9 +241,6 @@ class Model:
 
     def prior_predict(self, x: Any, *, num_draws: int = 100, seed: int = 0) -> "Predictive":
         """The prior predictive p(y | x) = ∫ p(y | x, theta) p(theta) dtheta, from `num_draws` draws."""
-        from credo.data import as_inputs
-        from credo.predictive import predictive
-
         if num_draws < 1:
             raise ValueError(f"num_draws must be at least 1, got {num_draws}")
         inputs = as_inputs(x, None if self.rows is None else self.rows.x_shape[1:])
@@ -259,8 +252,6 @@ class Model:
 
     def graph(self) -> "Graph":
         """The program as a Bayesian belief network: nodes, edges and plates."""
-        from credo.models.graph import graph_of
-
         example = self.example()
         return graph_of(self.program, example.x, example.y)
 

@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 from flax import linen, nnx
 
-from credo.networks.dropout import open_nnx, opened_equinox, opened_linen, with_masks
 from credo.networks.fan_in import fan_ins
+from credo.networks.masks import open_nnx, opened_equinox, opened_linen, with_masks
 from credo.networks.zoo import REGISTRY, ZooNetwork
 from credo.typing import Array, Theta, Tree
 

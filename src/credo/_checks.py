@@ -1,0 +1,33 @@
+"""Arguments that are refused by their name: what was passed, what was expected."""
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from credo._text import nearest
+
+
+def require_at_least(minimum: int, **counts: int) -> None:
+    """Refuse a count that is not a whole number of at least `minimum`, by its name."""
+    for name, count in counts.items():
+        if not isinstance(count, int | np.integer) or isinstance(count, bool) or count < minimum:
+            raise ValueError(f"{name} must be a whole number of at least {minimum}, got {count!r}")
+
+
+def require_positive(**numbers: Any) -> None:
+    """Refuse what is not a positive, finite number, by its name."""
+    for name, number in numbers.items():
+        is_number = isinstance(number, int | float | np.number) and not isinstance(number, bool)
+        if not is_number or not math.isfinite(number) or number <= 0:
+            raise ValueError(f"{name} must be a positive number, got {number!r}")
+
+
+def require_one_of(known: Iterable[Any], **choices: Any) -> None:
+    """Refuse a choice that is not among those known, by its name, with the nearest one."""
+    known = list(known)
+    for name, choice in choices.items():
+        if choice not in known:
+            listed = " or ".join(map(repr, known)) if len(known) == 2 else f"one of {', '.join(map(str, known))}"
+            raise ValueError(f"{name} must be {listed}, got {choice!r}{nearest(str(choice), filter(None, known))}")

@@ -1,0 +1,1 @@
+"""Covariance roots, what they cover, and the layers behind them: for variational inference, Laplace and SWAG."""

@@ -1,0 +1,7 @@
+"""Rows of inputs and targets, the scaling between the user's units and the network's, and sets to try things on."""
+
+from credo.data import datasets
+from credo.data.data import Data, as_data, as_inputs
+from credo.data.scaling import Scaling
+
+__all__ = ["Data", "Scaling", "as_data", "as_inputs", "datasets"]

@@ -1,0 +1,278 @@
+"""Data: arrays in the user's units, the scaling between those and the units a network likes, and splits."""
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import ArrayLike
+
+from credo.data.scaling import Scaling, fitted
+from credo.typing import Batch
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Data:
+    """N rows of inputs x and targets y, in the user's units.
+
+    Integer targets are class labels: they are never scaled, and a batch holds them as int32. A regression
+    model casts them to float itself; give it floats to have them standardised. Columns are standardised one
+    by one, images (N, H, W, C) by channel, and images (N, H, W) by one number: a pixel that is nearly always
+    0 has no scale of its own.
+
+    Args:
+        x: (N, D), (N,) for one column, or (N, …) for images: whatever `np.asarray` takes, also frames.
+        y: (N,) or (N, K); (N, 1) becomes (N,).
+        standardise: whether the network sees columns of mean 0 and standard deviation 1.
+        names: the columns of x; a data frame brings its own.
+        target: the name of y; a named series brings its own.
+        unit: the unit of y.
+        units: the units of the columns of x.
+        classes: the names of the class labels 0, 1, …, for plots and reports.
+
+    Example:
+        >>> data = Data([[1.0, 10.0], [3.0, 20.0]], [0.5, 1.5], standardise=True, names=["age", "dose"])
+        >>> data
+        Data(2 rows; x: age, dose; y: float; standardised)
+        >>> print(data.batch().x)
+        [[-1. -1.]
+         [ 1.  1.]]
+    """
+
+    x: np.ndarray
+    y: np.ndarray
+    standardise: bool
+    names: tuple[str, ...] | None
+    target: str | None
+    unit: str | None
+    units: tuple[str, ...] | None
+    classes: tuple[str, ...] | None
+    scaling: Scaling = field(init=False)
+
+    def __init__(
+        self,
+        x: ArrayLike,
+        y: ArrayLike,
+        *,
+        standardise: bool = False,
+        names: Sequence[str] | None = None,
+        target: str | None = None,
+        unit: str | None = None,
+        units: Sequence[str] | None = None,
+        classes: Sequence[str] | None = None,
+    ) -> None:
+        inputs, columns = _inputs(x, names)
+        targets = _targets(y)
+        if len(inputs) != len(targets):
+            raise ValueError(f"x has {len(inputs)} rows and y has {len(targets)}; pass one row of each per observation")
+        own = _labels_of(y) or ()
+        # A frozen dataclass forbids assignment, also to its own constructor; its dictionary is open.
+        self.__dict__.update(
+            x=inputs,
+            y=targets,
+            standardise=standardise,
+            names=columns,
+            target=own[0] if target is None and len(own) == 1 else target,
+            unit=unit,
+            units=_per_column("units", units, inputs),
+            classes=_class_names(classes, targets),
+            scaling=fitted(inputs, targets) if standardise else Scaling(),
+        )
+
+    @property
+    def size(self) -> int:
+        """N, the number of rows."""
+        return len(self.x)
+
+    def batch(self) -> Batch:
+        """The whole set in standardised units, as JAX arrays: x float32, y float32 or int32 labels."""
+        # Fresh arrays that nobody else writes to: JAX may take x as it is, where asarray would make two copies.
+        x, y = jax.device_put(self.scaling.inputs(self.x), may_alias=True), jnp.asarray(self.scaling.targets(self.y))
+        return Batch(x, y, self.size)
+
+    def with_scaling(self, scaling: Scaling) -> "Data":
+        """The same rows seen through another scaling, which splits of them then keep."""
+        return self._changed(scaling=scaling, standardise=False)
+
+    def select(self, rows: ArrayLike) -> "Data":
+        """Some of the rows, by index or by mask, under the same scaling."""
+        rows = np.atleast_1d(rows)
+        if rows.size == 0 or (rows.dtype == bool and not rows.any()):
+            raise ValueError("rows selects nothing; pass at least one index, or a mask with one True")
+        return self._changed(x=self.x[rows], y=self.y[rows])
+
+    def partition(self, train: ArrayLike, test: ArrayLike) -> tuple["Data", "Data"]:
+        """Two sets of rows; where this set is standardised, so are both, by the scaling of `train` alone."""
+        part = self.select(train)
+        if self.standardise:
+            part = replace(part)  # the constructor fits the scaling to the rows that are left
+        return part, self.select(test).with_scaling(part.scaling)
+
+    def split(self, fraction: float = 0.1, *, seed: int = 0, stratify: bool = False) -> tuple["Data", "Data"]:
+        """A random (train, test), where `fraction` of the rows are for testing.
+
+        `stratify` gives both parts the same share of every label, to within a row.
+        """
+        if not 0 < fraction < 1:
+            raise ValueError(f"fraction is {fraction}; it is the share of rows for testing, between 0 and 1")
+        if self.size < 2:
+            raise ValueError("x has 1 row; a split needs at least 2")
+        if stratify and (self.y.ndim > 1 or self.y.dtype.kind == "f"):
+            raise ValueError(
+                f"stratify needs an integer label per row, and y is {self.y.dtype} of shape {self.y.shape}; "
+                "pass integer labels, or stratify=False"
+            )
+        num_test = min(max(round(fraction * self.size), 1), self.size - 1)
+        order = np.random.default_rng(seed).permutation(self.size)
+        if stratify:
+            # Equally spaced rows of a list sorted by label visit every label in proportion.
+            order = order[np.argsort(self.y[order], kind="stable")]
+            chosen = order[((np.arange(num_test) + 0.5) * self.size / num_test).astype(int)]
+        else:
+            chosen = order[:num_test]
+        in_test = np.isin(np.arange(self.size), chosen)
+        return self.partition(~in_test, in_test)
+
+    def __repr__(self) -> str:
+        names = self.names or ()
+        columns = ", ".join(names) if 0 < len(names) <= 4 else f"shape {self.x.shape[1:]}"
+        kind = "float" if self.y.dtype.kind == "f" else f"labels {self.y.min()} to {self.y.max()}"
+        target = " ".join(filter(None, [self.target, f"[{self.unit}]" if self.unit else None, kind]))
+        outputs = f" × {self.y.shape[1]}" if self.y.ndim == 2 else ""
+        scaled = "" if self.scaling.is_identity else "; standardised"
+        return f"Data({self.size} rows; x: {columns}; y: {target}{outputs}{scaled})"
+
+    def _changed(self, **changes: Any) -> "Data":
+        """A copy with other fields, not validated again."""
+        other = copy.copy(self)
+        other.__dict__.update(changes)
+        return other
+
+
+def as_data(data: Data | tuple[ArrayLike, ArrayLike], *, standardise: bool = False) -> Data:
+    """`Data` from an (x, y) tuple; a `Data` that has a scaling keeps it, whatever `standardise` says.
+
+    Example:
+        >>> as_data(([1.0, 2.0, 3.0], [0, 1, 1])).x.shape
+        (3, 1)
+    """
+    if isinstance(data, Data):
+        return replace(data, standardise=True) if standardise and data.scaling.is_identity else data
+    if not isinstance(data, tuple):
+        raise TypeError(f"data is of type {type(data).__name__}; pass credo.Data or a tuple (x, y)")
+    if len(data) != 2:
+        raise ValueError(f"data is a tuple of {len(data)}; pass two arrays, (x, y)")
+    return Data(*data, standardise=standardise)
+
+
+def as_inputs(x: ArrayLike, like: tuple[int, ...] | None = None) -> np.ndarray:
+    """Inputs alone, checked, in the user's units: (N, …), where each row has the shape `like` of training.
+
+    Example:
+        >>> as_inputs([1, 2, 3], like=(1,)).shape
+        (3, 1)
+    """
+    inputs, _ = _inputs(x)
+    if like is not None and inputs.shape[1:] != tuple(like):
+        hint = "; for one row, pass x[None]" if np.shape(x) == tuple(like) else ""
+        raise ValueError(
+            f"x has rows of shape {inputs.shape[1:]}, and the model was trained on rows of {tuple(like)}; "
+            f"pass x of shape (N, {', '.join(map(str, like))}){hint}"
+        )
+    return inputs
+
+
+def _labels_of(values: Any) -> tuple[str, ...] | None:
+    """Column names of a data frame, or the name of a series, where they are text."""
+    if hasattr(values, "columns"):
+        found = list(values.columns)
+    else:
+        found = [getattr(values, "name", None)] if np.ndim(values) == 1 else []
+    return tuple(found) if found and all(isinstance(label, str) and label for label in found) else None
+
+
+def _per_column(argument: str, labels: Sequence[str] | None, x: np.ndarray) -> tuple[str, ...] | None:
+    if labels is None:
+        return None
+    if isinstance(labels, str) or x.ndim != 2 or len(labels) != x.shape[1]:
+        raise ValueError(
+            f"{argument} is {labels!r} and x has shape {x.shape}; pass one string for each column of a 2-D x"
+        )
+    return tuple(map(str, labels))
+
+
+def _inputs(x: ArrayLike, names: Sequence[str] | None = None) -> tuple[np.ndarray, tuple[str, ...] | None]:
+    """Checked inputs and the names of their columns, which a data frame brings along."""
+    inputs = _numbers("x", x)
+    inputs = inputs.astype(np.result_type(inputs.dtype, np.float32), copy=False)
+    inputs = inputs[:, None] if inputs.ndim == 1 else inputs
+    if 0 in inputs.shape[1:]:
+        raise ValueError(f"x has shape {inputs.shape}, which holds no columns; pass at least one")
+    columns = _per_column("names", _labels_of(x) if names is None else names, inputs)
+    _require_finite("x", inputs, columns)
+    return inputs, columns
+
+
+def _class_names(classes: Sequence[str] | None, targets: np.ndarray) -> tuple[str, ...] | None:
+    if classes is None:
+        return None
+    if targets.dtype.kind == "f":
+        raise ValueError(f"classes names class labels, and y is {targets.dtype}; pass integer labels, or no classes")
+    if isinstance(classes, str) or len(classes) <= targets.max():
+        raise ValueError(f"classes is {classes!r}, and y has labels up to {targets.max()}; pass one name for each")
+    return tuple(map(str, classes))
+
+
+def _targets(y: ArrayLike) -> np.ndarray:
+    targets = _numbers("y", y)
+    targets = targets[:, 0] if targets.ndim == 2 and targets.shape[1] == 1 else targets
+    if 0 in targets.shape[1:]:
+        raise ValueError(f"y has shape {targets.shape}, which holds no targets; pass at least one column")
+    if targets.dtype.kind == "f":
+        targets = targets.astype(np.result_type(targets.dtype, np.float32), copy=False)
+        _require_finite("y", targets)
+    elif targets.dtype.kind == "b":
+        targets = targets.astype(np.int32)
+    elif max(-int(targets.min()), int(targets.max())) > np.iinfo(np.int32).max:
+        raise ValueError("y holds integers beyond 32 bits, too large for labels; pass floats for a regression")
+    return targets
+
+
+def _numbers(argument: str, values: ArrayLike) -> np.ndarray:
+    """An array of numbers with at least one row, whatever they came in."""
+    if np.ma.is_masked(values):
+        raise ValueError(f"{argument} has masked entries; remove those rows, or fill them with .filled(value)")
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise ValueError(f"{argument} is no array: {error}; pass rows of equal length") from error
+    if array.dtype.kind not in "biuf":
+        raise ValueError(
+            f"{argument} has dtype {array.dtype}; pass real numbers: encode text and categories first, and "
+            "cast columns of mixed types with .astype(float)"
+        )
+    if array.ndim == 0:
+        raise ValueError(f"{argument} is the single number {array}; pass an array with one row per observation")
+    if len(array) == 0:
+        raise ValueError(f"{argument} has shape {array.shape}, an empty set; pass at least one row")
+    return array
+
+
+def _require_finite(argument: str, values: np.ndarray, names: Sequence[str] | None = None) -> None:
+    limit = np.finfo(np.float32).max
+    if -limit <= values.min() and values.max() <= limit:  # false for NaN too, and no copy of a large set
+        return
+    bad = np.argwhere(~(np.abs(values) <= limit))
+    row, *rest = map(int, bad[0])
+    place = f"row {row}"
+    if len(rest) == 1:
+        place += f", column {rest[0]}" + (f" ({names[rest[0]]})" if names is not None else "")
+    elif rest:
+        place += f", position {tuple(rest)}"
+    raise ValueError(
+        f"{argument} has values that are NaN, infinite or too large for single precision ({len(bad)} of "
+        f"{values.size}), the first ({values[tuple(bad[0])]}) in {place}; remove those rows, or fill them in"
+    )

@@ -1,0 +1,104 @@
+"""Scaling: between the user's units and those a network likes."""
+
+from dataclasses import dataclass, field, fields
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+# Moments and scaling are computed in double precision on so many numbers at a time, 8 MB.
+BLOCK_NUMBERS = 2**20
+
+
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """The affine maps from the user's units to standardised ones; the identity unless told otherwise.
+
+    x ↦ (x − x_mean) / x_scale and y ↦ (y − y_mean) / y_scale, in double precision, then rounded to single.
+
+    Args:
+        x_mean, x_scale: broadcastable to one row of x.
+        y_mean, y_scale: broadcastable to one row of y.
+
+    Example:
+        >>> Scaling(y_mean=np.asarray(10.0), y_scale=np.asarray(2.0)).targets([8.0, 14.0])
+        array([-1.,  2.], dtype=float32)
+    """
+
+    x_mean: np.ndarray = field(default_factory=lambda: np.zeros(()))
+    x_scale: np.ndarray = field(default_factory=lambda: np.ones(()))
+    y_mean: np.ndarray = field(default_factory=lambda: np.zeros(()))
+    y_scale: np.ndarray = field(default_factory=lambda: np.ones(()))
+
+    @property
+    def is_identity(self) -> bool:
+        """Whether standardised units are the user's own."""
+        return _is_identity(self.x_mean, self.x_scale) and _is_identity(self.y_mean, self.y_scale)
+
+    def inputs(self, x: ArrayLike) -> np.ndarray:
+        """Standardised x, float32."""
+        return _affine(np.asarray(x), self.x_mean, self.x_scale)
+
+    def targets(self, y: ArrayLike) -> np.ndarray:
+        """Standardised y, float32; integers that need no scaling are labels, and come back as int32."""
+        y = np.asarray(y)
+        if y.dtype.kind in "biu" and _is_identity(self.y_mean, self.y_scale):
+            return y.astype(np.int32)
+        return _affine(y, self.y_mean, self.y_scale)
+
+    def to_dict(self) -> dict[str, np.ndarray]:
+        """The four arrays by name, ready for storage."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    @classmethod
+    def from_dict(cls, arrays: dict[str, np.ndarray]) -> Self:
+        """The inverse of `to_dict`."""
+        return cls(**{f.name: np.asarray(arrays[f.name]) for f in fields(cls)})
+
+
+def _is_identity(mean: np.ndarray, scale: np.ndarray) -> bool:
+    return not np.any(mean) and bool(np.all(scale == 1))
+
+
+def _affine(values: np.ndarray, mean: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    if _is_identity(mean, scale):
+        return values.astype(np.float32)
+    scaled = _aligned(values.shape)
+    for rows in _blocks(values):
+        centred = np.subtract(values[rows], mean, dtype=np.float64)
+        centred /= scale
+        scaled[rows] = centred
+    return scaled
+
+
+def _aligned(shape: tuple[int, ...]) -> np.ndarray:
+    """An empty array of single precision that begins at a multiple of 64 bytes: JAX takes no other as it is."""
+    num_bytes = 4 * int(np.prod(shape))
+    memory = np.empty(num_bytes + 64, np.uint8)
+    first = -memory.ctypes.data % 64
+    return memory[first : first + num_bytes].view(np.float32).reshape(shape)
+
+
+def _blocks(values: np.ndarray) -> list[Any]:
+    """Rows some at a time: a large set in single precision must not become a larger one in double on its way."""
+    if values.size <= BLOCK_NUMBERS:
+        return [...]
+    size = max(1, BLOCK_NUMBERS * len(values) // values.size)
+    return [slice(first, first + size) for first in range(0, len(values), size)]
+
+
+def fitted(x: np.ndarray, y: np.ndarray) -> Scaling:
+    x_mean, x_scale = _moments(x, tuple(range(x.ndim if x.ndim == 3 else x.ndim - 1)))
+    if y.dtype.kind != "f":
+        return Scaling(x_mean, x_scale)
+    return Scaling(x_mean, x_scale, *_moments(y, (0,)))
+
+
+def _moments(values: np.ndarray, axes: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+    mean = np.mean(values, axis=axes, dtype=np.float64)
+    num_terms = np.prod([values.shape[axis] for axis in axes])
+    squares = (np.square(np.subtract(values[rows], mean, dtype=np.float64)).sum(axis=axes) for rows in _blocks(values))
+    scale = np.sqrt(sum(squares) / num_terms)
+    # The mean of n equal numbers is off by up to n roundings: a spread of that size is that of a constant.
+    constant = scale <= num_terms * np.finfo(np.float64).eps * np.abs(mean)
+    return np.asarray(mean), np.where(constant, 1.0, scale)

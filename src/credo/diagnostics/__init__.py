@@ -1,0 +1,6 @@
+"""Evidence for and against a fit, from its draws, traces and functions, with a verdict in words."""
+
+from credo.diagnostics.base import Diagnostics
+from credo.diagnostics.chains import ChainDiagnostics, Convergence, convergence, diagnose_chains, ebfmi
+
+__all__ = ["ChainDiagnostics", "Convergence", "Diagnostics", "convergence", "diagnose_chains", "ebfmi"]

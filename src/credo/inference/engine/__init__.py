@@ -1,0 +1,1 @@
+"""The engine: runs every method as compiled chunks, with progress, checkpoints and health checks in between."""

@@ -1,0 +1,68 @@
+"""Chains on their way: one by itself, or a group that advances in lock-step."""
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from credo.typing import Array, Batch, Key, Tree
+
+
+@dataclass(eq=False)
+class Chain:
+    """One chain on its way: where it stands, and the pieces it has brought home."""
+
+    index: int
+    key: Key
+    state: Tree
+    data: Batch
+    rows: Array | None = None
+    step: int = 0
+    num_kept: int = 0
+    records_per_chunk: int = 1
+    draws: list[Tree] = field(default_factory=list)
+    infos: list[Any] = field(default_factory=list)
+    warmup_infos: list[Any] = field(default_factory=list)
+    failed_at: int | None = None
+    finished: bool = False
+
+
+class Result(NamedTuple):
+    """What a chunk brings home for one chain."""
+
+    state: Tree
+    draws: Tree
+    infos: Any
+
+
+@dataclass(eq=False)
+class Group:
+    """Chains that advance in lock-step, as one axis of one program: leaves of key, state and rows begin with it.
+
+    Groups are filled up to one size by repeating the last chain, so that they share one program: no worker waits for
+    the copies longer than for the other groups.
+    """
+
+    chains: list[Chain]
+    key: Key
+    state: Tree
+    rows: Array | None
+
+    @classmethod
+    def of(cls, chains: list[Chain], size: int, device: Any = None) -> "Group":
+        """Chains at step 0 as a group of a size, on a device of several."""
+        filled = [*chains, *[chains[-1]] * (size - len(chains))]
+        key = jnp.stack([chain.key for chain in filled])
+        state, rows = side_by_side([(chain.state, chain.rows) for chain in filled])
+        return cls(chains, *jax.device_put((key, state, rows), device))
+
+    @property
+    def data(self) -> Batch:
+        return self.chains[0].data
+
+
+def side_by_side(trees: list[Tree]) -> Tree:
+    """Trees of one structure with a leading axis more."""
+    return jax.tree.map(lambda *leaves: np.stack(jax.device_get(leaves)), *trees)

@@ -1,0 +1,197 @@
+"""Checkpoints: what a run of the engine has done so far, in a folder from which it can go on.
+
+Between chunks, for each unit of chains that advance together, the engine hands over where it stands and what it has
+drawn since. The state goes into a file of its own, the draws into another that is never written again, and one small
+file names them all with their checksums: its renaming is the moment at which the unit has come further. A process that
+is killed at any moment leaves the last of these moments behind. The key of a step depends on the seed, the chain and
+the step only, so a run that goes on from there ends with the same bits.
+
+    0.json                   the unit of chain 0: where it stands, and which files it has
+    0-3-state.safetensors    its state
+    0-3.safetensors          its records since the last time
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from credo._files import read_arrays, read_json, remove_partial, require_unaltered, write_arrays, write_json
+from credo.inference.engine.chain import Chain
+from credo.typing import Tree
+
+RECORDS = ("draws", "infos", "warmup_infos")
+# A unit is written down when this long has passed since the last time, and no more of the time goes into writing.
+SECONDS_BETWEEN = 5.0
+SHARE_OF_TIME = 0.05
+
+
+class CheckpointError(OSError):
+    """The folder of a run cannot be written to, or is in use; what it held is still there."""
+
+
+@dataclass(eq=False)
+class Stage:
+    """One run of the engine: a file for each of its units.
+
+    `group_size` is how many chains a unit has: the same when the run goes on, also on a machine with other cores.
+    """
+
+    folder: Path
+    group_size: int | None = None
+    written: dict[int, "Written"] = field(default_factory=dict)
+    seconds_before: float = 0.0
+    began: float = field(default_factory=time.perf_counter)
+
+    @property
+    def seconds(self) -> float:
+        """Since the first beginning of the run, without the time in which it stood still."""
+        return self.seconds_before + time.perf_counter() - self.began
+
+    def load(self) -> dict[int, "Written"]:
+        """What the folder holds of each unit, by the number of its first chain."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        remove_partial(self.folder)
+        for path in self.folder.glob("*.json"):
+            self.written[int(path.stem)] = Written(path, require_unaltered(path, read_json(path)))
+        if self.written:
+            contents = [one.content for one in self.written.values()]
+            self.group_size = contents[0]["group_size"]
+            self.seconds_before = max(content["seconds"] for content in contents)
+        return self.written
+
+    def note(self, chains: Sequence["Chain"], *, at_once: bool = False) -> None:
+        """Write a unit down if it is time to, or if it has finished; the last good state of one that failed stays."""
+        first, *_ = chains
+        last = self.written.get(first.index)
+        is_due = at_once or first.finished or last is None or time.perf_counter() >= last.next_time
+        if is_due and all(chain.failed_at is None for chain in chains):
+            self._save(first.index, chains)
+
+    def _save(self, first: int, chains: Sequence["Chain"]) -> None:
+        """Where the chains stand, and what they have brought home since the last time."""
+        began = time.perf_counter()
+        path = self.folder / f"{first}.json"
+        last = self.written.get(first) or Written(path)
+        if last.content and last.content["step"] == chains[0].step:
+            return
+        try:
+            self.written[first] = last.next(chains, {"group_size": self.group_size, "seconds": self.seconds})
+        except OSError as error:
+            raise unwritable(self.folder, error) from error
+        now = time.perf_counter()
+        self.written[first].next_time = now + max(SECONDS_BETWEEN, (now - began) / SHARE_OF_TIME)
+
+
+@dataclass(eq=False)
+class Written:
+    """What is on disk of a unit: the names and checksums of its files, and how many records of each chain they hold."""
+
+    path: Path
+    content: dict[str, Any] = field(default_factory=dict)
+    num_pieces: dict[str, int] = field(default_factory=lambda: dict.fromkeys(RECORDS, 0))
+    next_time: float = 0.0
+
+    @property
+    def files(self) -> list[tuple[str, str]]:
+        return self.content.get("records", [])
+
+    def next(self, chains: Sequence["Chain"], general: Mapping[str, Any]) -> "Written":
+        """Write the state and the newest records, and then the file that names them and holds what is general."""
+        number = self.content.get("number", -1) + 1
+        state = self.path.with_name(f"{self.path.stem}-{number}-state.safetensors")
+        states = {f"{index}/{name}": leaf for index, one in enumerate(chains) for name, leaf in _named(one.state)}
+        state_checksum = write_arrays(state, states)
+        records = {
+            f"{index}/{kind}/{name}": leaf
+            for index, chain in enumerate(chains)
+            for kind in RECORDS
+            for name, leaf in _joined(getattr(chain, kind)[self.num_pieces[kind] :])
+        }
+        files = list(self.files)
+        if records:
+            path = self.path.with_name(f"{self.path.stem}-{number}.safetensors")
+            files.append((path.name, write_arrays(path, records)))
+        content = {
+            **general,
+            "number": number,
+            "step": chains[0].step,
+            "num_kept": chains[0].num_kept,
+            "finished": chains[0].finished,
+            "state": (state.name, state_checksum),
+            "records": files,
+        }
+        write_json(self.path, content)
+        if self.content:
+            self.path.with_name(self.content["state"][0]).unlink(missing_ok=True)
+        return Written(self.path, content, {kind: len(getattr(chains[0], kind)) for kind in RECORDS})
+
+    def restore_states(self, chains: Sequence["Chain"]) -> None:
+        """Put chains that stand at step 0 where the unit stood."""
+        arrays = read_arrays(self.path.with_name(self.content["state"][0]), self.content["state"][1])
+        for index, chain in enumerate(chains):
+            chain.state = _filled(self.path, chain.state, _group(arrays, f"{index}/"))
+            chain.step, chain.num_kept = self.content["step"], self.content["num_kept"]
+            chain.finished = self.content["finished"]
+
+    def restore_records(self, chains: Sequence["Chain"], draws: Tree, infos: Tree) -> None:
+        """Give chains what they had brought home; `draws` and `infos` have the structure of a chunk's."""
+        like = {"draws": draws, "infos": infos, "warmup_infos": infos}
+        for name, checksum in self.files:
+            arrays = read_arrays(self.path.with_name(name), checksum)
+            for index, chain in enumerate(chains):
+                for kind in RECORDS:
+                    found = _group(arrays, f"{index}/{kind}/")
+                    # A method that keeps no draws has pieces without arrays.
+                    if found or not jax.tree.leaves(like[kind]):
+                        getattr(chain, kind).append(_filled(self.path, like[kind], found))
+        self.num_pieces = {kind: len(getattr(chains[0], kind)) for kind in RECORDS}
+
+
+def _named(tree: Tree) -> list[tuple[str, np.ndarray]]:
+    """The leaves by their number; those of keys as the numbers behind them."""
+    leaves = jax.tree.leaves(tree)
+    plain = [jax.random.key_data(leaf) if _is_key(leaf) else leaf for leaf in leaves]
+    return [(str(number), np.asarray(jax.device_get(leaf))) for number, leaf in enumerate(plain)]
+
+
+def _joined(pieces: list[Tree]) -> list[tuple[str, np.ndarray]]:
+    if not pieces:
+        return []
+    return _named(jax.tree.map(lambda *parts: np.concatenate(parts), *pieces))
+
+
+def _filled(path: Path, like: Tree, leaves: dict[str, np.ndarray]) -> Tree:
+    """The tree `like` with other leaves."""
+    old, structure = jax.tree.flatten(like)
+    if len(leaves) != len(old):
+        raise ValueError(f"{path} does not fit the method: it has {len(leaves)} arrays, and the method {len(old)}")
+    new = [leaves[str(number)] for number in range(len(old))]
+    return jax.tree.unflatten(
+        structure,
+        [
+            jax.random.wrap_key_data(jnp.asarray(value), impl=jax.random.key_impl(leaf)) if _is_key(leaf) else value
+            for leaf, value in zip(old, new, strict=True)
+        ],
+    )
+
+
+def _group(arrays: dict[str, np.ndarray], start: str) -> dict[str, np.ndarray]:
+    return {name.removeprefix(start): value for name, value in arrays.items() if name.startswith(start)}
+
+
+def _is_key(leaf: Any) -> bool:
+    return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+
+
+def unwritable(folder: Path, error: OSError) -> CheckpointError:
+    reason = error.strerror or str(error)
+    return CheckpointError(
+        f"{folder} cannot be written to ({reason}); what it holds is still good: make room or mend its permissions, "
+        "and go on (resume=True, on the command line --resume), or choose another folder"
+    )

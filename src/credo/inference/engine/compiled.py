@@ -1,0 +1,124 @@
+"""What the engine runs on the device: the first state of a chain, and a chunk of its steps.
+
+Both are pure and compiled once. Steps, minibatches and the draws that are kept stay on the device until a chunk ends.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from credo.inference.engine.minibatch import minibatch
+from credo.inference.method import Method
+from credo.models.program import Model
+from credo.typing import Array, Batch, Key, Theta, Tree
+
+
+# Run once, so the compiler need not try hard.
+@partial(jax.jit, static_argnums=(0, 1), compiler_options={"xla_backend_optimization_level": 0})
+def begin(
+    method: Method,
+    model: Model,
+    key: Key,
+    index: Array,
+    theta: Theta | None,
+    data: Batch,
+    held_out: Batch | None,
+) -> tuple[Key, Tree, Array | None]:
+    """The key of chain number `index`, its first state, and which rows it sees if not all of them."""
+    own = jax.random.fold_in(key, index)
+    start_key, init_key, step_key = jax.random.split(own, 3)
+    if theta is None and method.start == "network":
+        theta = model.initial_theta(start_key)
+    elif theta is None:
+        theta = {name: leaf[0] for name, leaf in model.sample_prior(start_key, 1).items()}
+    rows = method.rows(jax.random.fold_in(own, 0), data.x.shape[0])
+    state = method.init(init_key, model, theta, data if rows is None else _taken(data, rows), held_out)
+    # Weakly typed leaves would make the first chunk a program of its own.
+    return step_key, jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.result_type(leaf)), state), rows
+
+
+@partial(jax.jit, static_argnums=(0, 1, 2, 3, 4))
+def chunk(
+    method: Method,
+    model: Model,
+    batch_size: int | None,
+    sizes: tuple[int, int],
+    lockstep: bool,
+    key: Key,
+    state: Tree,
+    data: Batch,
+    rows: Array | None,
+    span: Array,
+) -> tuple[Tree, Tree, Any]:
+    """`num_records` times: `thin` steps, then a record of the state. Counts are traced: one program serves all.
+
+    Steps are numbered from the start of the chain, and each takes its key and its batch from its number. In lock-step,
+    key, state and rows begin with an axis of chains, and draws and infos have it after that of the records. The buffers
+    have `sizes` records: of infos, and of draws, which are larger; where there are more records, draws are overwritten.
+    """
+    first, num_records, thin = span
+    max_records, max_draws = sizes
+    # One gather for all steps, where all of them see the same rows.
+    is_whole = batch_size is None and rows is not None
+    whole = _over_chains(lockstep, lambda rows: _taken(data, rows), rows) if is_whole else None
+
+    def step_of_one(number: Array, key: Key, state: Tree, rows: Array | None, whole: Any) -> tuple[Tree, Any]:
+        batch_key, step_key = jax.random.split(key)
+        batch = whole if is_whole else _batch(batch_key, number, data, rows, batch_size)
+        return method.step(jax.random.fold_in(step_key, number), model, state, batch)
+
+    def step(number: Array, state: Tree) -> tuple[Tree, Any]:
+        return _over_chains(lockstep, partial(step_of_one, number), key, state, rows, whole)
+
+    def draw(state: Tree) -> Tree:
+        return _over_chains(lockstep, partial(method.draw, model), state)
+
+    def record(index: Array, carry: tuple[Tree, Tree, Any]) -> tuple[Tree, Tree, Any]:
+        state, draws, infos = carry
+        begin = first + index * thin
+
+        def repeat(offset: Array, carry: tuple[Tree, Any]) -> tuple[Tree, Any]:
+            state, info = step(begin + offset, carry[0])
+            return state, jax.tree.map(_newest, carry[1], info)
+
+        state, info = jax.lax.fori_loop(0, thin, repeat, (state, _zeros(info_shape)))
+        return state, _store(draws, index % max_draws, draw(state)), _store(infos, index, info)
+
+    info_shape = jax.eval_shape(step, first, state)[1]
+    draw_shape = jax.eval_shape(draw, state)
+    carry = (state, _zeros(draw_shape, max_draws), _zeros(info_shape, max_records))
+    return jax.lax.fori_loop(0, num_records, record, carry)
+
+
+def _over_chains(lockstep: bool, function: Callable[..., Tree], *arguments: Tree) -> Tree:
+    return (jax.vmap(function) if lockstep else function)(*arguments)
+
+
+def _batch(key: Key, number: Array, data: Batch, rows: Array | None, size: int | None) -> Batch:
+    """Batch number `number` of all data, or of the rows that a chain sees."""
+    if size is None:
+        return data
+    if rows is None:
+        return minibatch(key, number, data, size)
+    return _taken(data, minibatch(key, number, Batch(rows, rows, data.total), size).x)
+
+
+def _taken(data: Batch, rows: Array) -> Batch:
+    return Batch(data.x[rows], data.y[rows], data.total, rows)
+
+
+def _newest(old: Array, new: Array) -> Array:
+    """Infos of the steps between two records: flags add up, figures are those of the last step."""
+    return old | new if new.dtype == jnp.bool_ else new
+
+
+def _store(rows: Tree, index: Array, row: Tree) -> Tree:
+    """Write one record into its buffer: a slice update, which is done in place (a scatter is not)."""
+    return jax.tree.map(lambda rows, row: jax.lax.dynamic_update_index_in_dim(rows, row, index, 0), rows, row)
+
+
+def _zeros(shapes: Tree, *leading: int) -> Tree:
+    return jax.tree.map(lambda leaf: jnp.zeros((*leading, *leaf.shape), leaf.dtype), shapes)

@@ -1,0 +1,295 @@
+"""The driver: runs every method as compiled chunks and owns the loop around them.
+
+Inside a chunk everything is on the device: steps, minibatches, the draws that are kept. Between chunks, on the
+host: progress, checkpoints, health checks, early stop, Ctrl-C. The key of a step depends on the seed, the chain and
+the step number only, so the draws are the same bits whatever the chunk size.
+
+Chains do not wait for each other: lock-step chains would all pay for the longest trajectory. Each runs a program
+of its own in a pool of threads (compiled code does not hold the interpreter's lock), with a worker per core, or
+per device where there are several. Where all steps cost the same and the network is small, there is nothing to wait
+for, and most of a step is overhead: each worker then takes a `Group` of chains as one axis of one program.
+"""
+
+import time
+import warnings
+from collections.abc import Sequence
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+
+from credo import random
+from credo._machine import available_cores
+from credo.inference.engine import compiled
+from credo.inference.engine.chain import Chain, Group, Result, side_by_side
+from credo.inference.engine.checkpoint import Stage
+from credo.inference.engine.progress import Progress
+from credo.inference.method import Method
+from credo.inference.plan import Plan
+from credo.inference.run import NonFiniteError, Run
+from credo.models.program import Model
+from credo.typing import Batch, Theta, Tree
+
+# A chunk is long enough to hide the host's work (under a millisecond), and short enough for a live progress bar
+# and a prompt answer to Ctrl-C.
+SECONDS_PER_CHUNK = 0.25
+# What a chunk records waits in buffers on the device: at most this many records, and of draws at most this many bytes,
+# because every chunk begins by clearing them.
+RECORDS_PER_CHUNK = 4096
+BYTES_PER_CHUNK = 2**22
+# Chains in lock-step hold at most this many parameters together: their theta, its gradient and two moments, 16 bytes
+# per parameter, then stay in a core's second-level cache (512 kB). Measured on MLPs with minibatches of 64, processor
+# time per member beside that of a chain alone: 0.3 for 50 parameters, 0.75 for 3,000, 0.9 to 1 from 5,000 on. Past
+# 16,000, where no two chains fit, nothing is left to gain.
+PARAMETERS_PER_GROUP = 2**15
+
+
+class Driver:
+    """Runs a method on a model: compiles its chunk once, and keeps all chains moving."""
+
+    def __init__(self, method: Method, model: Model, plan: Plan, records_per_chunk: int) -> None:
+        self.method, self.model, self.plan = method, model, plan
+        self.max_records = self.max_draws = records_per_chunk
+        self.devices = jax.local_devices()
+        self.num_workers = len(self.devices) if len(self.devices) > 1 else available_cores()
+
+    def group_size(self, held_out: Batch | None = None) -> int:
+        """How many chains share a program: one, unless they can run in lock-step and it pays.
+
+        Looking at held-out data is a branch that is rarely taken; chains in lock-step would take it at every step.
+        """
+        if not self.method.lockstep or held_out is not None:
+            return 1
+        share = -(-self.plan.num_chains // self.num_workers)
+        return max(1, min(share, PARAMETERS_PER_GROUP // max(self.model.num_parameters, 1)))
+
+    def device(self, worker: int) -> Any:
+        """Where a worker computes; None for the only device there is."""
+        return self.devices[worker % len(self.devices)] if len(self.devices) > 1 else None
+
+    def start(
+        self, index: int, seed: int, theta: Theta | None, data: Batch, held_out: Batch | None, worker: int | None = None
+    ) -> Chain:
+        """A chain at step 0, on the device of its worker, with keys of its own."""
+        device = self.device(index if worker is None else worker)
+        if device is not None:
+            theta, data, held_out = jax.device_put((theta, data, held_out), device)
+        key, state, rows = compiled.begin(self.method, self.model, random.key(seed), index, theta, data, held_out)
+        return Chain(index, key, state, data, rows)
+
+    def start_all(
+        self, seed: int, starts: Theta | None, data: Batch, held_out: Batch | None, stage: Stage | None = None
+    ) -> tuple[list[Chain], list[Chain | Group]]:
+        """All chains at step 0, or where they stood, and the same chains in the groups that advance together."""
+        written = stage.load() if stage is not None else {}
+        size = (stage.group_size if stage is not None else None) or self.group_size(held_out)
+        thetas = [_row(starts, index) if starts is not None else None for index in range(self.plan.num_chains)]
+        chains = [
+            self.start(index, seed, theta, data, held_out, worker=index // size) for index, theta in enumerate(thetas)
+        ]
+        members = [chains[first : first + size] for first in range(0, len(chains), size)]
+        for first, one in written.items():
+            one.restore_states(members[first // size])
+        units: list[Chain | Group] = list(chains)
+        if size > 1:
+            units = [Group.of(own, size, self.device(worker)) for worker, own in enumerate(members)]
+        if stage is not None:
+            stage.group_size = size
+        if written:
+            _, draws, infos = jax.eval_shape(lambda: self.chunk(units[0], num_records=0, thin=1))
+            for first, one in written.items():
+                one.restore_records(members[first // size], draws, infos)
+        return chains, units
+
+    def compile(self, units: Sequence[Chain | Group]) -> None:
+        """Compile before the threads start, by running a chunk of no steps on each device."""
+        draw = jax.eval_shape(partial(self.method.draw, self.model), _chains_of(units[0])[0].state)
+        bytes_per_draw = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(draw))
+        bytes_per_draw *= len(_chains_of(units[0]))
+        self.max_draws = max(1, min(self.max_records, BYTES_PER_CHUNK // max(bytes_per_draw, 1)))
+        for unit in [unit for unit in units if not _chains_of(unit)[0].finished][: len(self.devices)]:
+            jax.block_until_ready(self.chunk(unit, num_records=0, thin=1))
+
+    def chunk(self, unit: Chain | Group, *, num_records: int, thin: int) -> tuple[Tree, Tree, Any]:
+        sizes = (self.max_records, self.max_draws)
+        static = (self.method, self.model, self.plan.batch_size, sizes, isinstance(unit, Group))
+        span = np.array([_chains_of(unit)[0].step, num_records, thin], np.int32)
+        return compiled.chunk(*static, unit.key, unit.state, unit.data, unit.rows, span)
+
+    def drive(self, units: Sequence[Chain | Group], bar: Progress, stage: Stage | None = None) -> bool:
+        """Keep all workers busy until every chain has finished; True if Ctrl-C came first."""
+        chains = [chain for unit in units for chain in _chains_of(unit)]
+        interrupted = False
+        with bar, ThreadPoolExecutor(min(self.num_workers, len(units))) as pool:
+            # A chain goes to the back of the queue after each chunk, so that all of them advance together.
+            running = {pool.submit(self.advance, unit): unit for unit in units if not _chains_of(unit)[0].finished}
+            try:
+                while running:
+                    for future in wait(running, return_when=FIRST_COMPLETED).done:
+                        unit = running.pop(future)
+                        future.result()
+                        bar.update(chains)
+                        if stage is not None:
+                            stage.note(_chains_of(unit))
+                        if not _chains_of(unit)[0].finished:
+                            running[pool.submit(self.advance, unit)] = unit
+            except BaseException as error:
+                for future in running:
+                    future.cancel()
+                if not isinstance(error, KeyboardInterrupt):
+                    raise
+                interrupted = True
+        if interrupted and stage is not None:
+            # No worker is at work any more: all chains stand between two chunks.
+            for unit in units:
+                stage.note(_chains_of(unit), at_once=True)
+        return interrupted
+
+    def advance(self, unit: Chain | Group) -> None:
+        """Bring a chain, or a group of them, forward by one chunk, and look after its health."""
+        plan, chains = self.plan, _chains_of(unit)
+        first = chains[0]
+        warmup_left = plan.warmup_left(first.step)
+        warming_up = warmup_left > 0
+        left = warmup_left if warming_up else plan.num_kept - first.num_kept % plan.num_kept
+        thin = 1 if warming_up else plan.thin
+        # The draws of a warm-up are not kept, and need no room.
+        room = self.max_records if warming_up else self.max_draws
+        num_records = min(first.records_per_chunk, left, room)
+        began = time.perf_counter()
+        state, draws, infos = jax.block_until_ready(self.chunk(unit, num_records=num_records, thin=thin))
+        seconds = time.perf_counter() - began
+
+        kept = () if warming_up else _head(draws, num_records)
+        results = _by_chain(unit, state, kept, _head(infos, num_records))
+        for chain, result in zip(chains, results, strict=True):
+            chain.failed_at = self._failed_at(result, chain.step, thin)
+        if any(chain.failed_at is not None for chain in chains):
+            # They keep the states in which the chunk began: the last ones known to be good.
+            for chain in chains:
+                chain.finished = True
+            return
+        unit.state = state
+        for chain, result in zip(chains, results, strict=True):
+            chain.state, chain.step = result.state, chain.step + thin * num_records
+            if warming_up:
+                chain.warmup_infos.append(result.infos)
+            else:
+                chain.infos.append(result.infos)
+                chain.draws.append(result.draws)
+                chain.num_kept += num_records
+        finished = first.step == plan.num_steps or all(bool(self.method.finished(chain.state)) for chain in chains)
+        # At most four times longer than the last: one quick step does not promise that the next are quick too.
+        affordable = int(num_records * SECONDS_PER_CHUNK / max(seconds, 1e-9))
+        for chain in chains:
+            chain.finished = finished
+            chain.records_per_chunk = max(1, min(affordable, 4 * num_records))
+
+    def _failed_at(self, result: Result, step: int, thin: int) -> int | None:
+        """The step at which a chain went non-finite, if it did."""
+        finite = np.append(np.isfinite(result.infos.log_joint), bool(self.method.healthy(result.state)))
+        return None if np.all(finite) else step + thin * int(np.argmin(finite))
+
+
+def run(
+    method: Method,
+    model: Model,
+    data: Batch,
+    *,
+    seed: int = 0,
+    plan: Plan | None = None,
+    starts: Theta | None = None,
+    held_out: Batch | None = None,
+    progress: bool | None = None,
+    stage: Stage | None = None,
+    records_per_chunk: int = RECORDS_PER_CHUNK,
+) -> Run:
+    """Run all chains of a method to their end, or to Ctrl-C.
+
+    Arguments:
+        plan: in place of the method's own (more members, for instance).
+        starts: theta with a leading axis of chains; by default each starts where the method says.
+        held_out: data to stop early by.
+        progress: a live bar on stderr; by default where stderr is a terminal.
+        stage: where the run is written down as it goes, and may go on from.
+        records_per_chunk: the longest chunk; the result does not depend on it.
+    """
+    plan = plan or method.plan()
+    began = time.perf_counter()
+    driver = Driver(method, model, plan, records_per_chunk)
+    chains, units = driver.start_all(seed, starts, data, held_out, stage)
+    driver.compile(units)
+    interrupted = driver.drive(units, Progress(method, plan, show=progress), stage)
+    before = stage.seconds_before if stage is not None else 0.0
+    result = _collect(chains, before + time.perf_counter() - began, seed, interrupted)
+    if interrupted:
+        _tell_interrupted(chains, plan)
+    failed = [chain.failed_at for chain in chains if chain.failed_at is not None]
+    if failed:
+        raise _failure(method, model, min(failed), result)
+    return result
+
+
+def _head(tree: Tree, num: int) -> Tree:
+    """The records that were written. Copied: a view would keep the whole buffer of every chunk in memory."""
+    return jax.tree.map(lambda leaf: np.asarray(leaf)[:num].copy(), tree)
+
+
+def _row(tree: Tree, index: int) -> Tree:
+    return jax.tree.map(lambda leaf: leaf[index], tree)
+
+
+def _chains_of(unit: Chain | Group) -> list[Chain]:
+    return unit.chains if isinstance(unit, Group) else [unit]
+
+
+def _by_chain(unit: Chain | Group, state: Tree, draws: Tree, infos: Any) -> list[Result]:
+    """The results of a chunk apart: views of what a group has brought home together."""
+    if isinstance(unit, Chain):
+        return [Result(state, draws, infos)]
+    state = jax.device_get(state)
+
+    def of(index: int) -> Result:
+        records = jax.tree.map(lambda leaf: leaf[:, index], (draws, infos))
+        return Result(_row(state, index), *records)
+
+    return [of(index) for index in range(len(unit.chains))]
+
+
+def _collect(chains: list[Chain], seconds: float, seed: int, interrupted: bool) -> Run:
+    """Chains side by side, cut to the shortest: an interrupted run must stay a rectangle."""
+
+    def join(pieces: list[list[Tree]]) -> Tree:
+        if not all(pieces):
+            return None
+        whole = [jax.tree.map(lambda *parts: np.concatenate(parts), *piece) for piece in pieces]
+        shortest = min(len(jax.tree.leaves(tree)[0]) for tree in whole) if jax.tree.leaves(whole[0]) else 0
+        return jax.tree.map(lambda *leaves: np.stack([leaf[:shortest] for leaf in leaves]), *whole)
+
+    states = side_by_side([chain.state for chain in chains])
+    draws = join([chain.draws for chain in chains])
+    infos = join([chain.infos for chain in chains])
+    warmup = join([chain.warmup_infos for chain in chains])
+    return Run(states, draws, infos, warmup, seconds, seed, interrupted)
+
+
+def _tell_interrupted(chains: list[Chain], plan: Plan) -> None:
+    kept = min(chain.num_kept for chain in chains)
+    if kept == 0:
+        raise KeyboardInterrupt("interrupted during warm-up: nothing has been drawn yet")
+    warnings.warn(
+        f"interrupted: the result holds the {kept} of {plan.num_draws} records per chain that were done",
+        stacklevel=4,
+    )
+
+
+def _failure(method: Method, model: Model, step: int, result: Run) -> NonFiniteError:
+    posterior = method.posterior(model, result) if result.infos is not None else None
+    kept = "error.posterior holds the last good state. " if posterior is not None else ""
+    return NonFiniteError(
+        f"{type(method).__name__} went non-finite at step {step}. {kept}To mend it: {method.advice}.",
+        step,
+        posterior,
+    )

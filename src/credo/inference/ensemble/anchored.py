@@ -1,0 +1,174 @@
+"""Anchored point estimates: modes of randomly disturbed problems, spread as the posterior is.
+
+The paper asks in which sense deep ensembles are Bayesian, and cites this answer. Member i draws an anchor thetaᵢ from
+the prior, disturbs the targets by the model's own noise, and climbs
+
+    log p(D'ᵢ | theta) + log N(theta; thetaᵢ, S),    y'ₙ = yₙ + σₙ εₙᵢ,    for a prior N(m, S)
+
+where the prior is moved from its mean to the anchor. Where the data are silent the member stays at its anchor, a draw
+from the prior. For a function that is linear in theta with normal noise the members are exact draws from the posterior.
+
+Pearce et al., "Uncertainty in neural networks: approximately Bayesian ensembling" (2020); Matthews et al.,
+"Sample-then-optimize posterior sampling for Bayesian linear models" (2017).
+"""
+
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpyro.distributions as dist
+from jax.scipy.linalg import solve_triangular
+from numpyro.distributions import constraints
+
+from credo import random
+from credo.inference.method import Method
+from credo.inference.plan import Plan
+from credo.inference.run import Run
+from credo.models.program import Model
+from credo.models.sites import in_data_plate, is_local, log_density, stripped
+from credo.posterior import Posterior
+from credo.typing import Array, Batch, Key, Theta, Tree
+
+
+class AnchoredState(NamedTuple):
+    """The state of the inner method, how far the anchor is from the mean of the prior, and the seed of the noise."""
+
+    inner: Tree
+    offset: Theta
+    seed: Array
+
+
+@dataclass(frozen=True)
+class Anchored(Method):
+    """A point estimate of a randomly disturbed problem: the inner method, which sees an `AnchoredModel`.
+
+    Every real-valued latent must have a normal prior that depends on no other latent. Others (the scale of the noise,
+    which is positive) have no anchor: each member takes its most probable value.
+
+    >>> from credo.inference.point.map import MAP
+    >>> Anchored(MAP(num_steps=10)).plan().num_kept
+    10
+    """
+
+    method: Method
+
+    @property
+    def lockstep(self) -> bool:
+        return self.method.lockstep
+
+    def plan(self) -> Plan:
+        return self.method.plan()
+
+    def rows(self, key: Key, num_rows: int) -> Array:
+        # All of them, but numbered: two rows that are alike must not share their noise.
+        return jnp.arange(num_rows)
+
+    def init(self, key: Key, model: Model, theta: Theta, data: Batch, held_out: Batch | None) -> AnchoredState:
+        anchor_key, seed_key, init_key = jax.random.split(key, 3)
+        offset = anchor_offset(anchor_key, model)
+        seed = jax.random.bits(seed_key, (), jnp.uint32)
+        return AnchoredState(self.method.init(init_key, model, theta, data, held_out), offset, seed)
+
+    def step(self, key: Key, model: Model, state: AnchoredState, batch: Batch) -> tuple[AnchoredState, Any]:
+        anchored = AnchoredModel.of(model, state.offset, state.seed)
+        inner, info = self.method.step(key, anchored, state.inner, batch)
+        return state._replace(inner=inner), info
+
+    def draw(self, model: Model, state: AnchoredState) -> Tree:
+        return self.method.draw(model, state.inner)
+
+    def finished(self, state: AnchoredState) -> Array | bool:
+        return self.method.finished(state.inner)
+
+    def healthy(self, state: AnchoredState) -> Array | bool:
+        return self.method.healthy(state.inner)
+
+    def posterior(self, model: Model, run: "Run") -> "Posterior":
+        return self.method.posterior(model, replace(run, states=run.states.inner))
+
+
+@dataclass(frozen=True, eq=False)
+class AnchoredModel(Model):
+    """A model as one member sees it, inside compiled code.
+
+    Arguments:
+        offset: of the anchor from the mean of the prior, for the latents that have an anchor.
+        seed: of the noise on the targets.
+    """
+
+    offset: Theta = field(default_factory=dict)
+    seed: Any = 0
+
+    @classmethod
+    def of(cls, model: Model, offset: Theta, seed: Array) -> "AnchoredModel":
+        """The model as it is, and what disturbs it."""
+        return cls(**{item.name: getattr(model, item.name) for item in fields(Model)}, offset=offset, seed=seed)
+
+    def _log_sums(
+        self, theta: Theta, batch: Batch, local: Any, moments: tuple[Theta, Theta] | None = None
+    ) -> tuple[Array, Array]:
+        log_prior = super()._log_sums(self._moved(theta), self.example(), local, self._moved_moments(moments))[0]
+        trace = self._trace(theta, batch.x, batch.y, local)[0]
+        inside = [site for site in trace.values() if site["type"] == "sample" and in_data_plate(site)]
+        log_likelihood = sum((log_density(site) for site in inside if not is_local(site)), jnp.zeros(()))
+        # Held-out rows have no number, and are not disturbed.
+        if batch.rows is not None:
+            log_likelihood = log_likelihood + self._disturbance(trace["y"]["fn"], batch, batch.rows)
+        return log_prior, log_likelihood
+
+    def _moved(self, theta: Theta) -> Theta:
+        return theta | {name: theta[name] - offset for name, offset in self.offset.items()}
+
+    def _moved_moments(self, moments: tuple[Theta, Theta] | None) -> tuple[Theta, Theta] | None:
+        return None if moments is None else (self._moved(moments[0]), moments[1])
+
+    def _disturbance(self, predictive: dist.Distribution, batch: Batch, rows: Array) -> Array:
+        """What y' = y + σε adds to log N(y; f, σ²): −ε(y − f)/σ, and a constant.
+
+        σ is held fixed: one that is learned would chase the noise that is made from it, and grow without end.
+        """
+        bare = stripped(predictive)
+        key = jax.random.fold_in(random.key(0), self.seed)
+        if isinstance(bare, dist.Normal):
+            noise = _noise(key, rows, jnp.shape(batch.y)[1:])
+            scale = jax.lax.stop_gradient(jnp.sqrt(predictive.variance))
+            return -jnp.sum(noise * (batch.y - predictive.mean) / scale)
+        if isinstance(bare, dist.MultivariateNormal):
+            noise = _noise(key, rows, jnp.shape(batch.y)[1:])
+            residual = (batch.y - predictive.mean)[..., None]
+            root = jnp.broadcast_to(bare.scale_tril, (*residual.shape[:-1], residual.shape[-2]))
+            return -jnp.sum(noise * solve_triangular(jax.lax.stop_gradient(root), residual, lower=True)[..., 0])
+        return jnp.zeros(())
+
+
+def _noise(key: Key, rows: Array, shape: tuple[int, ...]) -> Array:
+    """ε of each row, the same whenever the row is seen."""
+    return jax.vmap(lambda row: random.normal(jax.random.fold_in(key, row), shape))(rows)
+
+
+def anchor_offset(key: Key, model: Model) -> Theta:
+    """An anchor from the prior, less the mean of the prior: for each normal latent."""
+    drawn = {name: leaf[0] for name, leaf in model.sample_prior(key, 1).items()}
+    example = model.example()
+    trace = model._trace(drawn, example.x, example.y)[0]
+    real = [name for name in drawn if _is_real(trace[name]["fn"])]
+    others = [name for name in real if not _is_normal(trace[name]["fn"]) or name in model.hierarchical_sites]
+    if others or not real:
+        raise ValueError(
+            "anchored=True moves normal priors, and "
+            + (f"that of {others[0]!r} is not normal by itself" if others else "the model has none")
+            + "; take normal priors (credo.priors.normal), or anchored=False"
+        )
+    return {name: drawn[name] - trace[name]["fn"].mean for name in real}
+
+
+def _is_real(distribution: dist.Distribution) -> bool:
+    support = distribution.support
+    while isinstance(support, constraints.independent):
+        support = support.base_constraint
+    return support in (constraints.real, constraints.real_vector)
+
+
+def _is_normal(distribution: dist.Distribution) -> bool:
+    return type(stripped(distribution)) in (dist.Normal, dist.MultivariateNormal)

@@ -1,0 +1,1 @@
+"""A Gaussian around a mode, from the curvature there."""

@@ -1,0 +1,356 @@
+"""Laplace: a Gaussian around a trained network, as wide as the curvature there allows.
+
+Paper, "Variational Inference based on SGD dynamic" (the Laplace part). At the mode theta* of the posterior its
+logarithm is flat, and to second order
+
+    p(theta | D) ≈ N(theta*, (H + P)⁻¹)
+
+with H the curvature of the log likelihood (`curvature`) and P that of the log prior. It needs no training of its own:
+any trained network has one. Predictions linearise the network around theta* (`credo.posterior.linearised`).
+
+MacKay, "A practical Bayesian framework for backpropagation networks" (1992); Ritter, Botev and Barber, "A scalable
+Laplace approximation for neural networks" (2018); Daxberger et al., "Laplace redux" (2021).
+"""
+
+import time
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from typing import Any, ClassVar, get_args
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from credo._checks import require_at_least
+from credo._text import nearest
+from credo.covariance.layout import Layout
+from credo.covariance.roots import Root
+from credo.data import as_data
+from credo.diagnostics.laplace import LaplaceEvidence
+from credo.inference.engine import driver as engine
+from credo.inference.guide import Guide
+from credo.inference.laplace.curvature import BlockCurvature, Curvature, Structure, check_kronecker, curvature_of
+from credo.inference.laplace.evidence import log_evidence_of, prior_precision, tuned_xi
+from credo.inference.laplace.row_sums import Kind, Problem, flattened, gradient
+from credo.inference.method import Method
+from credo.inference.needs import Needs, refuse_if_too_large
+from credo.inference.plan import Plan
+from credo.inference.point.map import MAP, MLE
+from credo.inference.run import Run
+from credo.inference.trained import trained_theta
+from credo.models.program import Model
+from credo.posterior import Draws, Gaussian, Provenance
+from credo.posterior.linear_predictive import Prediction
+from credo.posterior.mixture import Mixture
+from credo.typing import Array, Batch, Key, Theta, Tree
+
+# A noise scale, or what else a trained network does not come with, is found in so many steps with its weights fixed.
+NUM_COMPLETING_STEPS = 1000
+COMPLETING_ROWS = 512
+
+
+@dataclass(frozen=True)
+class Laplace(Method):
+    """A Gaussian at the mode, N(theta*, (H + P)⁻¹): `MAP` first, then one pass over the data.
+
+    A network that is trained already needs only the pass: `credo.Laplace().from_trained(model, data)`. Prior scales of
+    `credo.priors.learned`, and a noise that the model leaves open (noise="tuned"), are tuned by the evidence.
+
+    Arguments:
+        structure: of H: "full" (n² numbers), "block" (a full block per layer), "kronecker" (two factors per layer,
+            with exact small blocks for normalisation and other vectors), "diagonal", or "low_rank".
+        subset: what is uncertain: "all", "last_layer" (and what is not the network's, such as a noise scale), or paths
+            with `*` wildcards; the rest stays at theta*.
+        curvature: "ggn" (generalised Gauss–Newton, the Fisher information), "fisher" (empirical, from the gradients at
+            the data) or "hessian" (for "full" and "low_rank").
+        prediction: "linear" (the linearised network: closed form for numbers, draws of the outputs for classes),
+            "probit" (classes in closed form, without the parts of their uncertainty), or "draws" of theta through the
+            network itself.
+        training: how theta* is found, a `MAP`.
+        rank: of "low_rank".
+        tuning_rounds: how often xi is tuned: 1 after training; more train on in between; 0 leaves xi as it starts.
+
+    >>> Laplace(structure="diagonal", subset="last_layer").structure
+    'diagonal'
+    """
+
+    guide: ClassVar[Guide] = Guide(
+        exact="approximate",
+        benefits="a Gaussian for any trained network in one pass; gives the evidence, and tunes prior and noise by it",
+        limits="around one mode, and only as good as the curvature there",
+        use_cases="trained networks; choosing priors and architectures",
+        stores="the mode and a covariance of the chosen structure",
+        costs="training to the mode, then one pass for the curvature; predictions need Jacobians",
+    )
+
+    structure: Structure = "kronecker"
+    subset: str | tuple[str, ...] = "all"
+    curvature: Kind = "ggn"
+    prediction: Prediction = "linear"
+    training: MAP = field(default_factory=MAP)
+    rank: int = 50
+    tuning_rounds: int = 1
+
+    def __post_init__(self) -> None:
+        for name, kinds in (("structure", Structure), ("curvature", Kind), ("prediction", Prediction)):
+            value, known = getattr(self, name), get_args(kinds)
+            if value not in known:
+                raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}{nearest(str(value), known)}")
+        if not isinstance(self.training, MAP) or isinstance(self.training, MLE):
+            raise ValueError(
+                f"training must find the mode of the posterior, as credo.MAP() does, got {self.training!r}"
+            )
+        if self.curvature == "hessian" and self.structure not in ("full", "low_rank"):
+            raise ValueError("curvature='hessian' takes structure='full' or 'low_rank', or take curvature='ggn'")
+        require_at_least(1, rank=self.rank)
+        require_at_least(0, tuning_rounds=self.tuning_rounds)
+        if not isinstance(self.subset, str):
+            object.__setattr__(self, "subset", tuple(self.subset))
+
+    @property
+    def start(self) -> str | Method:
+        return self.training.start
+
+    def plan(self) -> Plan:
+        return self.training.plan()
+
+    @property
+    def lockstep(self) -> bool:
+        return self.training.lockstep
+
+    @property
+    def uses_held_out(self) -> bool:
+        return True
+
+    @property
+    def learns_xi(self) -> bool:
+        return True
+
+    @property
+    def advice(self) -> str:
+        return self.training.advice
+
+    @property
+    def smaller(self) -> str:
+        return "take structure='kronecker' or 'diagonal', or subset='last_layer'"
+
+    def describe(self, model: Model, data: Any) -> Needs:
+        bound = model if model.rows is not None else model.bind(data)
+        names = self.names(bound, _some_theta(bound))
+        num = sum(bound.template[name].size for name in names)
+        # Curvature and root, and a copy of one of them while it is decomposed.
+        numbers = {"full": 3 * num**2, "diagonal": 3 * num, "low_rank": 3 * num * (self.rank + 1)}
+        if self.structure not in numbers:
+            numbers[self.structure] = 3 * _numbers_in_blocks(bound, names, self.structure)
+        what = f"a {self.structure} covariance of {num:,} of them"
+        return Needs(bound.num_parameters, what, 4 * (numbers[self.structure] + 4 * bound.num_parameters))
+
+    # -- the engine's functions: those of the training --------------------------------------------------------
+
+    def init(self, key: Key, model: Model, theta: Theta, data: Batch, held_out: Batch | None) -> Tree:
+        return self.training.init(key, model, theta, data, held_out)
+
+    def step(self, key: Key, model: Model, state: Tree, batch: Batch) -> tuple[Tree, Any]:
+        return self.training.step(key, model, state, batch)
+
+    def finished(self, state: Tree) -> Array | bool:
+        return self.training.finished(state)
+
+    def healthy(self, state: Tree) -> Array | bool:
+        return self.training.healthy(state)
+
+    def posterior(self, model: Model, run: Run) -> "Draws":
+        found = self.training.posterior(model, run)
+        return replace(found, provenance=replace(found.provenance, method=self.to_config()))
+
+    def judged(self, posterior: Any, data: Batch) -> "Gaussian | Mixture":
+        """The Gaussian around each mode that was found."""
+        began = time.perf_counter()
+        members: list[Any] = []
+        for chain in range(posterior.num_chains):
+            theta = {name: leaf[chain, -1] for name, leaf in posterior.theta.items()}
+            trace = {name: values[chain : chain + 1] for name, values in (posterior.trace or {}).items()}
+            model, theta, root, found = self.around(posterior.model, theta, data, seed=posterior.provenance.seed)
+            members.append(
+                Gaussian(
+                    model, theta, root, posterior.provenance, trace=trace, evidence=found, prediction=self.prediction
+                )
+            )
+        # What the curvature takes is part of the fit.
+        seconds = posterior.provenance.seconds + time.perf_counter() - began
+        provenance = replace(posterior.provenance, seconds=seconds)
+        if len(members) == 1:
+            return replace(members[0], provenance=provenance)
+        weights = None if posterior.weights is None else posterior.weights.sum(axis=1)
+        return Mixture(tuple(members), provenance, weights)  # type: ignore[arg-type]
+
+    # -- the approximation ------------------------------------------------------------------------------------
+
+    def from_trained(self, model: Model, data: Any, params: Any = None, *, seed: int = 0) -> "Gaussian":
+        """The Gaussian around a network that has been trained already.
+
+        Arguments:
+            model: of `credo.models`, around the trained network.
+            data: what it was trained on, `credo.Data` or (x, y).
+            params: the trained weights, anything that `credo.networks.load_params` takes; the network's own by
+                default. What they lack (a noise scale) is found with the weights fixed.
+
+        >>> from credo import datasets, models, networks
+        >>> model = models.regression(networks.MLP([10], out=1), noise=0.1)
+        >>> Laplace().from_trained(model, datasets.gap()).root.__class__.__name__
+        'Kronecker'
+        """
+        train = as_data(data)
+        bound = model.bind(train)
+        refuse_if_too_large(type(self).__name__, [self.describe(bound, None)], self.smaller)
+        batch = train.batch()
+        began = time.perf_counter()
+        theta = _completed(bound, *trained_theta(bound, params), batch, seed)
+        # Tuned, but not trained on: the weights are those that were given.
+        bound, theta, root, found = replace(self, tuning_rounds=min(self.tuning_rounds, 1)).around(
+            bound, theta, batch, seed=seed
+        )
+        provenance = Provenance(self.to_config(), seed, time.perf_counter() - began, train.size)
+        gaussian = Gaussian(bound, theta, root, provenance, evidence=found, prediction=self.prediction)
+        return gaussian.placed(train)
+
+    def around(
+        self, model: Model, theta: Theta, data: Batch, *, seed: int = 0
+    ) -> tuple[Model, Theta, Root, LaplaceEvidence]:
+        """The model with xi tuned, theta*, √Σ, and what they say: the evidence, and how far theta* is from a mode."""
+        names = self.names(model, theta)
+        xi = model.initial_xi()
+        for round_number in range(self.tuning_rounds if xi else 0):
+            if round_number > 0:
+                theta = self._trained_on(model.freeze(xi), theta, data, seed)
+            problem = self._problem(model, {**theta, **xi}, names)
+            xi = tuned_xi(problem, theta, xi, data, self.structure, rank=self.rank)
+        model = model.freeze(xi) if xi else model
+        problem = self._problem(model, theta, names)
+        precision = prior_precision(model, theta, names)
+        root, half_log_det, damping = _damped_root(self._curvature(problem, theta, data, seed), precision)
+        found = LaplaceEvidence(
+            log_evidence=float(log_evidence_of(problem, theta, data, half_log_det)),
+            newton_gain=_newton_gain(root, gradient(problem, theta, data)),
+            damping=float(damping),
+        )
+        return model, theta, jax.tree.map(np.asarray, root), found
+
+    def names(self, model: Model, theta: Theta) -> tuple[str, ...]:
+        """The arrays of theta that are uncertain."""
+        every = tuple(model.template)
+        if self.subset == "all":
+            return every
+        if self.subset == "last_layer":
+            layers = Problem.of(model, {**theta, **model.initial_xi()}, every, self.curvature).layers
+            if not layers:
+                raise ValueError(
+                    "subset='last_layer': the model has no dense layer or convolution that credo can see; name the "
+                    f"arrays, subset=('head.*',); they are {', '.join(every)}"
+                )
+            own = set() if model.initial is None else set(jax.eval_shape(model.initial, model.example().x))
+            return tuple(name for name in every if name in layers[-1].names or name not in own)
+        patterns = (self.subset,) if isinstance(self.subset, str) else self.subset
+        for pattern in patterns:
+            if not any(fnmatchcase(name, pattern) for name in every):
+                raise ValueError(
+                    f"subset: {pattern!r} matches no parameter{nearest(pattern, every)}; they are {', '.join(every)}"
+                )
+        return tuple(name for name in every if any(fnmatchcase(name, pattern) for pattern in patterns))
+
+    def _problem(self, model: Model, theta: Theta, names: tuple[str, ...]) -> Problem:
+        """Checked: what the structure cannot hold is refused by its name."""
+        problem = Problem.of(model, theta, names, self.curvature)
+        if self.structure == "kronecker":
+            check_kronecker(problem)
+            precision = prior_precision(model, theta, names)
+            for layer in problem.layers:
+                matrix = np.asarray(layer.matrix(precision))
+                if not np.allclose(matrix, matrix[:, :1], rtol=1e-3):
+                    raise ValueError(
+                        f"structure='kronecker' takes one prior scale for each array, or for each input of a layer, "
+                        f"and those of {layer.kernel!r} differ from weight to weight; take structure='diagonal'"
+                    )
+        hierarchical = sorted(model.hierarchical_sites.intersection(names))
+        if hierarchical and (self.structure != "full" or model.xi_template):
+            raise ValueError(
+                f"the prior of {hierarchical[0]!r} depends on other latents, so its precision is no diagonal; take "
+                "structure='full', without parameters to tune"
+            )
+        return problem
+
+    def _curvature(self, problem: Problem, theta: Theta, data: Batch, seed: int) -> Curvature:
+        found = curvature_of(problem, theta, data, self.structure, rank=self.rank, seed=seed)
+        if isinstance(found, BlockCurvature) and problem.model.hierarchical_sites.intersection(problem.names):
+            # What the prior couples beyond its diagonal goes where the data's couplings are.
+            return replace(found, matrices={"all": found.matrices["all"] + _prior_couplings(problem, theta)})
+        return found
+
+    def _trained_on(self, model: Model, theta: Theta, data: Batch, seed: int) -> Theta:
+        starts = {name: jnp.asarray(leaf)[None] for name, leaf in theta.items()}
+        run = engine.run(self.training, model, data, seed=seed, starts=starts, progress=False)
+        return {name: leaf[0, -1] for name, leaf in self.training.posterior(model, run).theta.items()}
+
+
+def _damped_root(curvature: Curvature, precision: Theta) -> tuple[Root, Array, Array]:
+    """√Σ and ½ log det Σ; where rounding has left H + P without a root, of a damped H, and by how much."""
+    root, half_log_det, damping, variance = _root_and_more(curvature, precision)
+    if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves((root, variance))):
+        raise ArithmeticError(
+            "the curvature at theta is not finite; check that the network was trained, and the scale of the data"
+        )
+    return root, half_log_det, damping
+
+
+@jax.jit
+def _root_and_more(curvature: Curvature, precision: Theta) -> tuple[Root, Array, Array, Theta]:
+    root, damping = curvature.damped_root(precision)
+    return root, root.log_det(), damping, root.variance()
+
+
+def _newton_gain(root: Root, slope: Theta) -> float:
+    """½ gᵀ Σ g: what one Newton step would add to the log joint density. At a mode, nothing."""
+    shapes = {name: jax.ShapeDtypeStruct(shape, jnp.float32) for name, shape in root.noise_shapes().items()}
+    (along,) = jax.jit(jax.linear_transpose(root.offset, shapes))(slope)
+    return 0.5 * float(sum(np.sum(np.square(leaf)) for leaf in along.values()))
+
+
+def _prior_couplings(problem: Problem, theta: Theta) -> Array:
+    """−∇² log p(theta) of the uncertain arrays, without what `prior_precision` has of it."""
+    flat, unravel = flattened(problem, theta)
+
+    def log_prior(vector: Array) -> Array:
+        return problem.model.log_prior({**theta, **unravel(vector)})
+
+    precision = prior_precision(problem.model, theta, problem.names)
+    diagonal = jnp.concatenate([precision[name].ravel() for name in problem.names])
+    return -jax.hessian(log_prior)(flat) - jnp.diag(diagonal)
+
+
+def _numbers_in_blocks(model: Model, names: tuple[str, ...], structure: Structure) -> int:
+    """What the blocks or the factors of each layer hold; a Kronecker factor is as wide as an axis of its kernel."""
+    shapes = {name: model.template[name].shape for name in names}
+    if structure == "block":
+        sizes = Layout.by_layer({name: model.template[name] for name in names}).sizes()
+        return sum(size**2 for size in sizes.values())
+    products = [(int(np.prod(shape[:-1])), shape[-1]) for shape in shapes.values() if len(shape) >= 2]
+    vectors = [int(np.prod(shape)) for shape in shapes.values() if len(shape) < 2]
+    return sum(rows**2 + columns**2 for rows, columns in products) + sum(vectors)
+
+
+def _some_theta(model: Model) -> Theta:
+    return {name: jnp.zeros(leaf.shape) for name, leaf in model.template.items()}
+
+
+def _completed(model: Model, theta: Theta, unknown: frozenset[str], data: Batch, seed: int) -> Theta:
+    """theta with what the trained network does not come with at its mode, the weights being fixed."""
+    if not unknown:
+        return theta
+    labels = {name: "free" if name in unknown else "fixed" for name in theta}
+    optimizer = optax.multi_transform({"fixed": optax.set_to_zero(), "free": optax.adam(0.02)}, labels)
+    batch_size = min(data.x.shape[0], COMPLETING_ROWS)
+    method = MAP(num_steps=NUM_COMPLETING_STEPS, optimizer=optimizer, batch_size=batch_size)
+    starts = {name: jnp.asarray(leaf)[None] for name, leaf in theta.items()}
+    run = engine.run(method, model, data, seed=seed, starts=starts, progress=False)
+    return {name: leaf[0, -1] for name, leaf in method.posterior(model, run).theta.items()}

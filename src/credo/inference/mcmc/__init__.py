@@ -1,0 +1,1 @@
+"""Markov chains on the whole data: Metropolis, Hamiltonian dynamics, tempering."""

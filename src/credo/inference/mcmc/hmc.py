@@ -1,0 +1,164 @@
+"""Hamiltonian Monte Carlo with trajectories of jittered length, and what it shares with the No-U-Turn sampler.
+
+Paper, "Markov Chain Monte Carlo", the Hamiltonian Monte Carlo algorithm (Neal, 2011). A fixed length can resonate with
+a period of the posterior and return to where it started at every step, at any acceptance rate; the jitter prevents it.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
+
+from credo._checks import require_at_least
+from credo._text import nearest
+from credo.inference.guide import Guide
+from credo.inference.mcmc import trajectory
+from credo.inference.mcmc.adaptation import Adaptation, Tuning
+from credo.inference.mcmc.flat import posterior_of_positions, unravel_theta
+from credo.inference.method import START_WHERE_FINITE, Method
+from credo.inference.plan import Plan
+from credo.inference.run import Run
+from credo.models.program import Model
+from credo.posterior import Draws
+from credo.typing import Array, Batch, Key, Theta
+
+# Dual averaging starts here and explores upwards from it first.
+FIRST_STEP_SIZE = 0.1
+
+
+class HamiltonianState(NamedTuple):
+    """Where the chain stands, on the flat vector of all numbers in theta (cheaper per leapfrog than the tree)."""
+
+    step: Array
+    point: trajectory.Point
+    tuning: Tuning
+
+
+class HamiltonianInfo(NamedTuple):
+    log_joint: Array
+    acceptance: Array
+    num_leapfrogs: Array
+    diverged: Array
+    energy: Array
+    step_size: Array
+
+
+@dataclass(frozen=True)
+class Hamiltonian(Method):
+    """What HMC and NUTS share: the flat vector, the warm-up, the draws."""
+
+    num_samples: int = 1000
+    num_warmup: int = 1000
+    num_chains: int = 4
+    thin: int = 1
+    target_acceptance: float = 0.8
+    mass: str = "diagonal"
+    start: str | Method = "prior"
+
+    def __post_init__(self) -> None:
+        require_at_least(1, num_samples=self.num_samples, num_chains=self.num_chains, thin=self.thin)
+        require_at_least(0, num_warmup=self.num_warmup)
+        if not 0 < self.target_acceptance < 1:
+            raise ValueError(f"target_acceptance must lie between 0 and 1, got {self.target_acceptance}")
+        if self.mass not in ("diagonal", "dense"):
+            hint = nearest(str(self.mass), ["diagonal", "dense"])
+            raise ValueError(f"mass must be 'diagonal' or 'dense', got {self.mass!r}{hint}")
+
+    @property
+    def adaptation(self) -> Adaptation:
+        return Adaptation(self.num_warmup, self.target_acceptance, self.mass == "dense")
+
+    def plan(self) -> Plan:
+        return Plan(self.num_samples, self.num_warmup, self.thin, self.num_chains)
+
+    def init(self, key: Key, model: Model, theta: Theta, data: Batch, held_out: Batch | None) -> HamiltonianState:
+        flat, unravel = ravel_pytree(theta)
+        point = trajectory.point_at(lambda position: model.log_joint(unravel(position), data), flat)
+        return HamiltonianState(jnp.array(0), point, self.adaptation.init(flat.size, FIRST_STEP_SIZE))
+
+    def step(
+        self, key: Key, model: Model, state: HamiltonianState, batch: Batch
+    ) -> tuple[HamiltonianState, HamiltonianInfo]:
+        def log_density(position: Array) -> Array:
+            return model.log_joint(unravel_theta(model, position), batch)
+
+        point, transition = self.transition(key, state, log_density)
+        tuning = self.adaptation.update(state.tuning, state.step, point.position, transition.acceptance)
+        info = HamiltonianInfo(log_joint=point.log_density, **transition._asdict(), step_size=state.tuning.step_size)
+        return HamiltonianState(state.step + 1, point, tuning), info
+
+    def transition(
+        self, key: Key, state: HamiltonianState, log_density: trajectory.LogDensity
+    ) -> tuple[trajectory.Point, trajectory.Transition]:
+        raise TypeError(f"{type(self).__name__} has no transition")
+
+    def draw(self, model: Model, state: HamiltonianState) -> Array:
+        return state.point.position
+
+    def figure(self, infos: HamiltonianInfo) -> str:
+        return (
+            f"acceptance {infos.acceptance.mean():.2f}, step {infos.step_size[-1]:.3g}, "
+            f"{infos.num_leapfrogs.mean():.0f} leapfrogs, {infos.diverged.sum()} divergent"
+        )
+
+    def extra_bytes(self, num_parameters: int) -> int:
+        # The inverse mass, its root, and the running estimate.
+        return 3 * 4 * num_parameters**2 * self.num_chains if self.mass == "dense" else 0
+
+    @property
+    def advice(self) -> str:
+        return START_WHERE_FINITE
+
+    def posterior(self, model: Model, run: "Run") -> "Draws":
+        return posterior_of_positions(self, model, run)
+
+
+@dataclass(frozen=True)
+class HMC(Hamiltonian):
+    """Hamiltonian Monte Carlo: exact, and as good as its trajectory length; `NUTS` finds that by itself.
+
+    Arguments:
+        num_samples: draws kept per chain.
+        num_warmup: steps that tune step size and mass, and are dropped.
+        num_chains: independent chains, spread over the cores.
+        thin: steps per kept draw.
+        target_acceptance: what the step size is tuned for.
+        mass: "diagonal" or "dense".
+        start: "prior" (over-dispersed draws), "network", or a method to run first, such as `credo.MAP()`.
+        path_length: mean length of a trajectory, in standard deviations once the mass is tuned. A quarter of a period,
+            π/2, makes the draws of a normal posterior independent (Izmailov et al., 2021, take it too).
+        max_leapfrogs: no trajectory is longer.
+
+    >>> HMC(num_samples=500, mass="dense").plan().num_steps
+    1500
+    """
+
+    guide: ClassVar[Guide] = Guide(
+        exact="exact",
+        benefits="far moves, nearly independent draws",
+        limits="the length of its trajectories is yours to set; all data in every gradient",
+        use_cases="small models whose trajectory length is known",
+        stores="every kept draw of theta",
+        costs="as many gradients of all data per draw as a trajectory is long, tens to hundreds",
+    )
+
+    path_length: float = 1.5708
+    max_leapfrogs: int = 1000
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_at_least(1, max_leapfrogs=self.max_leapfrogs)
+        if self.path_length <= 0:
+            raise ValueError(f"path_length must be positive, got {self.path_length}")
+
+    def transition(
+        self, key: Key, state: HamiltonianState, log_density: trajectory.LogDensity
+    ) -> tuple[trajectory.Point, trajectory.Transition]:
+        length_key, move_key = jax.random.split(key)
+        tuning = state.tuning
+        # The length does not depend on the state, so the transition stays reversible.
+        length = self.path_length * jax.random.uniform(length_key, minval=0.5, maxval=1.5)
+        num_leapfrogs = jnp.clip(jnp.ceil(length / tuning.step_size), 1, self.max_leapfrogs).astype(jnp.int32)
+        return trajectory.hmc(move_key, state.point, log_density, tuning.step_size, tuning.inverse_mass, num_leapfrogs)

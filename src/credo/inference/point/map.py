@@ -1,0 +1,212 @@
+"""Point estimates: the maximum of the likelihood (MLE) and of the posterior (MAP).
+
+Paper, "What is a Bayesian Neural Network?": training with a cost function is MLE, with a regulariser MAP. A point
+estimate is the posterior of someone who is certain; it is kept as `Draws` with a single draw.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from credo._checks import require_at_least
+from credo._text import nearest
+from credo.inference.guide import Guide
+from credo.inference.method import Method
+from credo.inference.plan import Plan
+from credo.inference.run import Run
+from credo.models.program import Model
+from credo.posterior import Draws
+from credo.typing import Array, Batch, Key, Theta, Tree
+
+Schedule = float | Callable[[Any], Any]
+
+
+def named_optimizer(optimizer: str | optax.GradientTransformation, learning_rate: Schedule) -> Any:
+    """The optax optimiser that a name and a learning rate stand for; or the optimiser itself."""
+    if not isinstance(optimizer, str):
+        return optimizer
+    make = getattr(optax, optimizer, None)
+    if make is None or not callable(make):
+        known = ["adam", "adamw", "sgd", "rmsprop", "adagrad", "lion", "nadam", "lbfgs"]
+        raise ValueError(f"optimizer: optax has no {optimizer!r}{nearest(optimizer, known)}")
+    return make(learning_rate)
+
+
+class PointState(NamedTuple):
+    """theta and the optimiser's state; with held-out data also the best theta so far and how long ago it was."""
+
+    step: Array
+    theta: Theta
+    optimizer: Tree
+    best: "Best | None"
+    held_out: Batch | None
+
+
+class Best(NamedTuple):
+    theta: Theta
+    score: Array
+    checks_since: Array
+
+
+class PointInfo(NamedTuple):
+    """log_joint = log_prior + log_likelihood, each for the whole data set, estimated on the batch."""
+
+    log_joint: Array
+    log_prior: Array
+    log_likelihood: Array
+    held_out: Array
+
+
+@dataclass(frozen=True)
+class MAP(Method):
+    """The mode of the posterior, argmax log p(theta) + log p(D | theta), by stochastic gradient ascent.
+
+    The mode is that of the density of the *unconstrained* theta: it depends on the parametrisation, as modes do.
+
+    Arguments:
+        num_steps: gradient steps.
+        optimizer: the name of an optax optimiser ("adam", "sgd", "adamw", …), or any optax transformation (then the
+            learning rate is its own business).
+        learning_rate: a number or an optax schedule. The objective is the log joint per data point, log p(theta, D)/N,
+            so that a rate suits data sets of any size.
+        batch_size: rows per step; None takes all of them.
+        start: "network" for the network's own values, "prior" for a draw, or a method to run first.
+        patience: with held-out data, stop after this many checks without improvement and return the best theta.
+        check_every: steps between two looks at the held-out data.
+
+    >>> MAP(num_steps=500, optimizer="sgd", learning_rate=0.1).num_steps
+    500
+    """
+
+    guide: ClassVar[Guide] = Guide(
+        exact="point",
+        benefits="the cheapest fit that has a prior",
+        limits="no epistemic uncertainty: too sure away from the data",
+        use_cases="a baseline; the start of samplers; the members of an ensemble",
+        stores="one value of theta",
+        costs="one gradient per step",
+    )
+
+    num_steps: int = 2000
+    optimizer: str | optax.GradientTransformation = "adam"
+    learning_rate: Schedule = 1e-2
+    batch_size: int | None = None
+    start: str | Method = "network"
+    patience: int = 10
+    check_every: int = 50
+
+    def __post_init__(self) -> None:
+        require_at_least(1, num_steps=self.num_steps, patience=self.patience, check_every=self.check_every)
+        if self.batch_size is not None:
+            require_at_least(1, batch_size=self.batch_size)
+        self.transformation()
+
+    def transformation(self) -> optax.GradientTransformation:
+        """The optax optimiser that the name and the learning rate stand for."""
+        return named_optimizer(self.optimizer, self.learning_rate)
+
+    def plan(self) -> Plan:
+        return Plan(num_kept=self.num_steps, batch_size=self.batch_size)
+
+    @property
+    def lockstep(self) -> bool:
+        return True
+
+    @property
+    def uses_held_out(self) -> bool:
+        return True
+
+    @property
+    def advice(self) -> str:
+        return "lower the learning rate, standardise the data, or clip the gradients (optax.clip_by_global_norm)"
+
+    def objective(self, model: Model, theta: Theta, batch: Batch) -> tuple[Array, tuple[Array, Array]]:
+        """log p(theta, D)/N, and its two parts."""
+        log_prior, log_likelihood = model.log_parts(theta, batch)
+        return (log_prior + log_likelihood) / batch.total, (log_prior, log_likelihood)
+
+    def init(self, key: Key, model: Model, theta: Theta, data: Batch, held_out: Batch | None) -> PointState:
+        best = None
+        if held_out is not None:
+            best = Best(theta, jnp.array(-jnp.inf), jnp.array(0))
+        return PointState(jnp.array(0), theta, self.transformation().init(theta), best, held_out)
+
+    def step(self, key: Key, model: Model, state: PointState, batch: Batch) -> tuple[PointState, PointInfo]:
+        gradient_of = jax.value_and_grad(lambda theta: self.objective(model, theta, batch), has_aux=True)
+        (objective, (log_prior, log_likelihood)), gradient = gradient_of(state.theta)
+        # optax descends. Optimisers with a line search (L-BFGS) also look at the loss.
+        downhill = jax.tree.map(jnp.negative, gradient)
+        updates, optimizer = optax.with_extra_args_support(self.transformation()).update(
+            downhill,
+            state.optimizer,
+            state.theta,
+            value=-objective,
+            grad=downhill,
+            value_fn=lambda theta: -self.objective(model, theta, batch)[0],
+        )
+        theta = optax.apply_updates(state.theta, updates)
+        moved = state._replace(step=state.step + 1, theta=theta, optimizer=optimizer)
+        if state.held_out is not None:
+            # Past the last check nothing moves: the result must not depend on where the engine's chunk ended.
+            held_out = state.held_out
+            moved = jax.lax.cond(self.finished(state), lambda: state, lambda: self._checked(model, moved, held_out))
+        score = jnp.array(jnp.nan) if moved.best is None else moved.best.score
+        return moved, PointInfo(log_prior + log_likelihood, log_prior, log_likelihood, score)
+
+    def _checked(self, model: Model, state: PointState, held_out: Batch) -> PointState:
+        """Every `check_every` steps, compare theta with the best one on the held-out data."""
+
+        def check(best: Best) -> Best:
+            score = model.log_likelihood(state.theta, held_out) / held_out.x.shape[0]
+            newer = Best(state.theta, score, jnp.array(0))
+            older = best._replace(checks_since=best.checks_since + 1)
+            return jax.tree.map(lambda new, old: jnp.where(score > best.score, new, old), newer, older)
+
+        best = jax.lax.cond(state.step % self.check_every == 0, check, lambda best: best, state.best)
+        return state._replace(best=best)
+
+    def finished(self, state: PointState) -> Array | bool:
+        return False if state.best is None else state.best.checks_since >= self.patience
+
+    def healthy(self, state: PointState) -> Array | bool:
+        # The log joint of a step is that of the theta before its update.
+        return all(np.isfinite(leaf).all() for leaf in state.theta.values())
+
+    def posterior(self, model: Model, run: "Run") -> "Draws":
+        states: PointState = run.states
+        theta = states.theta
+        if states.best is not None and np.all(np.isfinite(states.best.score)):
+            theta = states.best.theta
+        theta = {name: leaf[:, None] for name, leaf in theta.items()}
+        # After an early stop the engine's chunk runs on without moving; those steps are no part of the trace.
+        num_steps = int(np.min(states.step))
+        infos = jax.tree.map(lambda leaf: leaf[:, :num_steps], run.infos)
+        return replace(run, infos=infos).to_draws(self.to_config(), model, theta)
+
+
+@dataclass(frozen=True)
+class MLE(MAP):
+    """The maximum of the likelihood, argmax log p(D | theta): MAP without the prior. Arguments as for `MAP`.
+
+    >>> MLE(num_steps=100).num_steps
+    100
+    """
+
+    guide: ClassVar[Guide] = Guide(
+        exact="point",
+        benefits="ordinary training, to compare with",
+        limits="no epistemic uncertainty, no prior: overfits few data",
+        use_cases="a baseline",
+        stores="one value of theta",
+        costs="one gradient per step",
+    )
+
+    def objective(self, model: Model, theta: Theta, batch: Batch) -> tuple[Array, tuple[Array, Array]]:
+        """log p(D | theta)/N; the prior is shown, not climbed."""
+        log_prior, log_likelihood = model.log_parts(theta, batch)
+        return log_likelihood / batch.total, (log_prior, log_likelihood)

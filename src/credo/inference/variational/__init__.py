@@ -1,0 +1,1 @@
+"""q(theta) by climbing a bound, or from the iterates of a climb."""

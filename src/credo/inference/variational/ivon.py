@@ -1,0 +1,191 @@
+"""IVON: variational inference by natural gradients, at little more than the cost of Adam.
+
+Shen et al., "Variational learning is effective for large deep networks" (2024). q = N(m, 1/(N(h + δ))): h estimates the
+curvature of the loss per data point from gradients alone, and δ is that of the prior. With theta = m + σ ε,
+
+    ĥ = ĝ ε/σ,    h ← β₂h + (1 − β₂)ĥ + ½(1 − β₂)²(h − ĥ)²/(h + δ),    m ← m − α (ḡ + ∇prior)/(h + δ)
+
+The prior enters in closed form where it is normal: its gradient at the mean, and its precision.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from credo._checks import require_at_least
+from credo.covariance.roots import Diagonal, draw_noise, entropy
+from credo.inference.guide import Guide
+from credo.inference.method import Method
+from credo.inference.needs import Needs
+from credo.inference.plan import Plan
+from credo.inference.point.map import Schedule
+from credo.inference.run import Run
+from credo.inference.variational.importance import evidence
+from credo.inference.variational.vi import VIInfo, as_gaussian
+from credo.models.program import Model
+from credo.posterior import Gaussian
+from credo.typing import Array, Batch, Key, Theta
+
+# A Newton step from a curvature that is not known yet may be far too long: no weight moves by more than this times the
+# learning rate.
+LONGEST_MOVE = 1.0
+
+
+class IVONState(NamedTuple):
+    """The mean of q, the momentum of its gradient, the curvature h per data point, and N."""
+
+    step: Array
+    mean: Theta
+    momentum: Theta
+    curvature: Theta
+    num_data: Array
+
+
+@dataclass(frozen=True)
+class IVON(Method):
+    """A diagonal Gaussian q by natural-gradient variational inference; the posterior is that of `BayesByBackprop`.
+
+    Arguments:
+        num_steps: gradient steps.
+        learning_rate: α, a number or an optax schedule. A Newton-like step: larger than Adam's.
+        batch_size: rows per step; None takes all of them.
+        initial_curvature: h at the start, per data point: q starts with scale 1/√(N(h + δ)).
+        momentum: β₁ of the gradient.
+        memory: β₂ of the curvature.
+        start: "network" for the network's own values, "prior" for a draw, or a method to run first.
+
+    >>> IVON(num_steps=100).num_steps
+    100
+    """
+
+    guide: ClassVar[Guide] = Guide(
+        exact="approximate",
+        benefits="a diagonal Gaussian at the price of Adam, by natural gradients",
+        limits="only diagonal: underestimates the spread; sensitive to its starting curvature",
+        use_cases="large networks on minibatches",
+        stores="mean and scale of each weight: twice theta",
+        costs="one gradient per step",
+    )
+
+    num_steps: int = 5000
+    learning_rate: Schedule = 0.1
+    batch_size: int | None = None
+    initial_curvature: float = 1.0
+    momentum: float = 0.9
+    memory: float = 0.9995
+    start: str | Method = "network"
+
+    def __post_init__(self) -> None:
+        require_at_least(1, num_steps=self.num_steps)
+        if self.batch_size is not None:
+            require_at_least(1, batch_size=self.batch_size)
+        if not self.initial_curvature > 0:
+            raise ValueError(f"initial_curvature must be positive, got {self.initial_curvature}")
+        for name in ("momentum", "memory"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ValueError(f"{name} must lie between 0 and 1, got {getattr(self, name)}")
+
+    def plan(self) -> Plan:
+        return Plan(num_kept=self.num_steps, batch_size=self.batch_size)
+
+    @property
+    def lockstep(self) -> bool:
+        return True
+
+    @property
+    def advice(self) -> str:
+        return "lower the learning rate, raise the initial_curvature, or standardise the data"
+
+    def describe(self, model: Model, data: Any) -> Needs:
+        bound = model if model.rows is not None else model.bind(data)
+        num = bound.num_parameters
+        stored = f"a Gaussian of {2 * num:,} variational parameters ({num:,} means, {num:,} scales)"
+        return Needs(num, stored, 4 * 5 * num)
+
+    def figure(self, infos: VIInfo) -> str:
+        return f"ELBO {float(np.mean(infos.elbo[-100:])):.5g}"
+
+    def init(self, key: Key, model: Model, theta: Theta, data: Batch, held_out: Batch | None) -> IVONState:
+        mean = {name: theta[name] for name in model.template}
+        zeros = {name: jnp.zeros(leaf.shape) for name, leaf in mean.items()}
+        curvature = {name: jnp.full(leaf.shape, self.initial_curvature) for name, leaf in mean.items()}
+        return IVONState(jnp.array(0), mean, zeros, curvature, jnp.array(data.total, jnp.float32))
+
+    def step(self, key: Key, model: Model, state: IVONState, batch: Batch) -> tuple[IVONState, VIInfo]:
+        precision = self.prior_precision(model, state.num_data)
+        root = self.root(state, precision)
+        noise = draw_noise(key, root)
+        theta = {name: state.mean[name] + root.scale[name] * noise[name] for name in state.mean}
+        gradient, of_prior, (log_likelihood, log_prior) = self._gradients(model, state.mean, root, theta, batch)
+        count = state.step + 1
+        rate = self.learning_rate(state.step) if callable(self.learning_rate) else self.learning_rate
+        debias = 1 - self.momentum**count
+
+        def update(name: str) -> tuple[Array, Array, Array]:
+            g, h, delta = gradient[name], state.curvature[name], precision[name]
+            # ĥ = ĝ ε/σ, with ε from theta, which is at hand anyway: the noise need not be kept, or made twice.
+            seen = g * (theta[name] - state.mean[name]) * (state.num_data * (h + delta))
+            forget = 1 - self.memory
+            # The last term keeps h + δ positive whatever was seen: a step along a geodesic (Lin et al., 2020).
+            curvature = h + forget * (seen - h) + 0.5 * forget**2 * (h - seen) ** 2 / (h + delta)
+            momentum = self.momentum * state.momentum[name] + (1 - self.momentum) * g
+            towards = (momentum / debias + of_prior[name]) / (curvature + delta)
+            return state.mean[name] - rate * jnp.clip(towards, -LONGEST_MOVE, LONGEST_MOVE), momentum, curvature
+
+        updated = {name: update(name) for name in state.mean}
+        mean, momentum, curvature = ({name: parts[place] for name, parts in updated.items()} for place in range(3))
+        kl = -entropy(root, model.num_parameters) - log_prior
+        info = VIInfo(log_likelihood - kl, log_likelihood - kl, log_likelihood, kl)
+        return IVONState(count, mean, momentum, curvature, state.num_data), info
+
+    def _gradients(
+        self, model: Model, mean: Theta, root: Diagonal, theta: Theta, batch: Batch
+    ) -> tuple[Theta, Theta, tuple[Array, Array]]:
+        """Per data point: the gradient of the loss at theta, and that of the prior at the mean.
+
+        E_q[log p(theta)] depends on theta only through priors that are not normal, or that depend on other latents;
+        these count as part of the loss.
+        """
+        variance = root.variance()
+
+        def log_joint(theta: Theta, mean: Theta) -> tuple[Array, tuple[Array, Array]]:
+            log_prior, log_likelihood = model.log_parts(theta, batch, moments=_closed(model, mean, variance))
+            return log_prior + log_likelihood, (log_likelihood, log_prior)
+
+        gradients, parts = jax.grad(log_joint, argnums=(0, 1), has_aux=True)(theta, mean)
+        of_theta, of_mean = jax.tree.map(lambda leaf: -leaf / batch.total, gradients)
+        return of_theta, of_mean, parts
+
+    def prior_precision(self, model: Model, num_data: Array) -> Theta:
+        """δ, the precision of normal priors per data point: −2 times the derivative of E_q[log p] by the variance."""
+        start = {name: jnp.zeros(leaf.shape) for name, leaf in model.template.items()}
+
+        def log_prior(variance: Theta) -> Array:
+            return model.log_parts(start, model.example(), moments=_closed(model, start, variance))[0]
+
+        return jax.tree.map(lambda leaf: -2 * leaf / num_data, jax.grad(log_prior)(start))
+
+    def root(self, state: IVONState, precision: Theta) -> Diagonal:
+        """σ = 1/√(N(h + δ))."""
+        total = {name: state.curvature[name] + precision[name] for name in state.mean}
+        return Diagonal({name: jax.lax.rsqrt(state.num_data * own) for name, own in total.items()})
+
+    def healthy(self, state: IVONState) -> Array | bool:
+        return all(np.isfinite(leaf).all() for leaf in jax.tree.leaves((state.mean, state.curvature)))
+
+    def posterior(self, model: Model, run: "Run") -> "Gaussian":
+        state: IVONState = jax.tree.map(lambda leaf: leaf[0], run.states)
+        root = self.root(state, self.prior_precision(model, state.num_data))
+        return as_gaussian(self, model, run, mean=state.mean, root=root)
+
+    def judged(self, posterior: "Gaussian", data: Batch) -> "Gaussian":  # type: ignore[override]
+        return replace(posterior, evidence=evidence(posterior, data))
+
+
+def _closed(model: Model, mean: Theta, variance: Theta) -> tuple[Theta, Theta]:
+    """The moments of the latents whose expected log prior is a function of these alone."""
+    names = [name for name in mean if name not in model.hierarchical_sites]
+    return {name: mean[name] for name in names}, {name: variance[name] for name in names}

@@ -1,0 +1,130 @@
+"""What every posterior is: the protocol, how it came about, and what posteriors of one model share."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar, Protocol, Self
+
+import numpy as np
+
+from credo import random
+from credo.data import Data, Scaling, as_inputs
+from credo.diagnostics import Diagnostics
+from credo.models.program import Model
+from credo.models.sites import LOCAL_NOISE
+from credo.posterior.saving import save
+from credo.predictive import Predictive, predictive
+from credo.typing import Key, Theta
+
+# Draws that a fitted q is predicted with: the Monte Carlo error of a mean is a tenth of its epistemic sd.
+NUM_PREDICTIVE_DRAWS = 100
+# Function-space diagnostics look at this many training inputs.
+NUM_PROBES = 40
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """How a posterior came about: the method and its settings, the seed, the time, and the size of the data.
+
+    `why` says why this method, where the user left that open (`"auto"`).
+    """
+
+    method: dict[str, Any]
+    seed: int
+    seconds: float
+    num_data: int
+    interrupted: bool = False
+    why: str = ""
+
+
+class Posterior(Protocol):
+    """p(theta | D), or what stands for it."""
+
+    @property
+    def model(self) -> Model:
+        """The model, bound to the shape of the data."""
+
+    @property
+    def provenance(self) -> Provenance:
+        """How it came about."""
+
+    @property
+    def num_bytes(self) -> int:
+        """What it takes to keep, in memory."""
+
+    def sample(self, key: Key, num: int) -> Theta:
+        """`num` draws of theta: every leaf gains a leading axis."""
+
+    def predict(self, x: Any, *, num_draws: int | None = None) -> Predictive:
+        """The marginal p(y | x, D)."""
+
+    def placed(self, data: Data) -> Self:
+        """This posterior with what it must know of the data it came from."""
+
+    def save(self, folder: str | Path) -> None:
+        """Write the posterior into a folder that `credo.load` reads."""
+
+    @property
+    def diagnostics(self) -> Diagnostics:
+        """Evidence for and against the fit, with a verdict in words."""
+
+
+class BasePosterior:
+    """What is the same for every posterior of one model that draws of theta can be had from.
+
+    `stored_as` is the name of its kind in a manifest.
+    """
+
+    stored_as: ClassVar[str]
+    model: Model
+    provenance: Provenance
+    scaling: Scaling
+    probes: np.ndarray | None
+
+    def placed(self, data: Data) -> Self:
+        """This posterior with what it must know of the data it came from."""
+        rows = np.linspace(0, data.size - 1, min(NUM_PROBES, data.size)).round().astype(int)
+        provenance = replace(self.provenance, num_data=data.size)
+        return replace(self, scaling=data.scaling, probes=data.x[rows], provenance=provenance)  # type: ignore[type-var]
+
+    @property
+    def models(self) -> list[Model]:
+        """The models behind it, without learned constants."""
+        return [replace(self.model, xi=None)]
+
+    @property
+    def _made(self) -> str:
+        return f"by {self.provenance.method.get('name', '?')} in {self.provenance.seconds:.1f} s"
+
+    def sample(self, key: Key, num: int) -> Theta:
+        """`num` draws of theta: every leaf gains a leading axis."""
+        raise NotImplementedError
+
+    def inputs(self, x: Any) -> np.ndarray:
+        """x as an array with rows as in training, or an error that says what does not fit."""
+        return as_inputs(x, like=self.model.rows.x_shape[1:] if self.model.rows else None)
+
+    def predict(self, x: Any, *, num_draws: int | None = None) -> Predictive:
+        """The marginal p(y | x, D), averaged over draws of theta: the same ones at every call.
+
+        Arguments:
+            x: inputs in the user's units, (rows, …) as in training.
+            num_draws: how many draws to average; 100 by default.
+        """
+        inputs, num = self.inputs(x), at_least_one(num_draws=num_draws, default=NUM_PREDICTIVE_DRAWS)
+        theta = self.sample(random.key(self.provenance.seed), num)
+        if self.model.has_local_latents:
+            theta |= {LOCAL_NOISE: np.arange(num, dtype=np.int32)}
+        return predictive(self.model, theta, inputs, scaling=self.scaling)
+
+    def save(self, folder: str | Path) -> None:
+        """Write the posterior into a folder: arrays as safetensors, the rest as JSON. See `credo.load`."""
+        save(self, folder)
+
+
+def at_least_one(default: int | None = None, **counts: int | None) -> int:
+    """The count of that name, or its default; a ValueError below one."""
+    ((name, count),) = counts.items()
+    num = default if count is None else count
+    if num is None or num < 1:
+        raise ValueError(f"{name} must be at least 1, got {num}")
+    return num

@@ -1,0 +1,142 @@
+"""Draws: what samplers and point estimates leave behind, weighted draws of theta in chains."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import jax
+import numpy as np
+
+from credo.data import Scaling
+from credo.diagnostics import Diagnostics, diagnose_chains
+from credo.diagnostics._arviz import arviz
+from credo.models.program import Model
+from credo.posterior.base import BasePosterior, Provenance, at_least_one
+from credo.posterior.saving import Parts, Stored, named
+from credo.predictive import Predictive, predictive
+from credo.typing import Key, Theta
+
+
+@dataclass(frozen=True, eq=False)
+class Draws(BasePosterior):
+    """Weighted draws of theta in chains: Σᵢ wᵢ δ(theta − thetaᵢ).
+
+    Arguments:
+        model: bound to the shape of the data.
+        theta: unconstrained, every leaf (chains, draws, …).
+        weights: (chains, draws), adding up to one; None weighs all draws alike.
+        infos: figures of the sampler per draw, each (chains, draws).
+        trace: figures of the optimiser or the warm-up per step, each (chains, steps).
+        scaling: between the user's units and those the model was fitted in.
+        probes: a few training inputs, in the user's units: where function-space diagnostics look.
+    """
+
+    stored_as: ClassVar[str] = "draws"
+
+    model: Model
+    theta: dict[str, np.ndarray]
+    provenance: Provenance
+    weights: np.ndarray | None = None
+    infos: dict[str, np.ndarray] | None = None
+    trace: dict[str, np.ndarray] | None = None
+    scaling: Scaling = field(default_factory=Scaling)
+    probes: np.ndarray | None = None
+
+    @property
+    def num_chains(self) -> int:
+        return next(iter(self.theta.values())).shape[0]
+
+    @property
+    def num_draws(self) -> int:
+        """Draws per chain."""
+        return next(iter(self.theta.values())).shape[1]
+
+    @property
+    def num_bytes(self) -> int:
+        """What the draws take to keep, in memory."""
+        return sum(leaf.nbytes for leaf in self.theta.values())
+
+    def __repr__(self) -> str:
+        return (
+            f"Draws({self.num_chains} chain(s) × {self.num_draws:,} draws of {self.model.num_parameters:,} numbers, "
+            f"{self._made})"
+        )
+
+    # -- draws ---------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _flat(self) -> tuple[Theta, np.ndarray]:
+        """All chains one after another, and the weights of the draws."""
+        theta = {name: leaf.reshape(-1, *leaf.shape[2:]) for name, leaf in self.theta.items()}
+        num = self.num_chains * self.num_draws
+        weights = np.full(num, 1 / num) if self.weights is None else self.weights.reshape(-1)
+        return theta, weights
+
+    def sample(self, key: Key, num: int) -> Theta:
+        """`num` draws of theta with replacement, by weight: every leaf gains a leading axis."""
+        theta, weights = self._flat
+        chosen = np.asarray(jax.random.choice(key, len(weights), (at_least_one(num=num),), p=weights))
+        return {name: leaf[chosen] for name, leaf in theta.items()}
+
+    def draw(self, index: int, chain: int = 0) -> Theta:
+        """One draw as a named tree in the units of the program (a noise scale is positive, …)."""
+        if not (-self.num_draws <= index < self.num_draws and -self.num_chains <= chain < self.num_chains):
+            raise ValueError(
+                f"there is no draw {index} of chain {chain}, but {self.num_chains} chain(s) of {self.num_draws} draws"
+            )
+        theta = {name: leaf[chain, index] for name, leaf in self.theta.items()}
+        return {name: np.asarray(value) for name, value in self.model.constrain(theta).items()}
+
+    def constrained(self) -> dict[str, np.ndarray]:
+        """All draws in the units of the program, each (chains, draws, …)."""
+        return jax.tree.map(np.asarray, jax.jit(jax.vmap(jax.vmap(self.model.constrain)))(self.theta))
+
+    # -- use -----------------------------------------------------------------------------------------------
+
+    def predict(self, x: Any, *, num_draws: int | None = None) -> Predictive:
+        """The marginal p(y | x, D) = Σᵢ wᵢ p(y | x, thetaᵢ).
+
+        Arguments:
+            x: inputs in the user's units, (rows, …) as in training.
+            num_draws: how many draws to average, evenly spaced over all chains; all of them by default.
+        """
+        inputs, (theta, weights) = self.inputs(x), self._flat
+        if num_draws is not None:
+            num = min(at_least_one(num_draws=num_draws), len(weights))
+            chosen = np.linspace(0, len(weights) - 1, num).round().astype(int)
+            theta = {name: leaf[chosen] for name, leaf in theta.items()}
+            weights = weights[chosen] / weights[chosen].sum()
+        return predictive(self.model, theta, inputs, weights=weights, scaling=self.scaling)
+
+    @cached_property
+    def diagnostics(self) -> Diagnostics:
+        """R-hat, effective sample sizes, divergences, in weight space and function space, with a verdict."""
+        return diagnose_chains(self)
+
+    def to_arviz(self) -> "arviz.InferenceData":
+        """The draws in the units of the program, and the sampler's figures, as ArviZ InferenceData."""
+        return arviz.from_dict(posterior=self.constrained(), sample_stats=_arviz_names(self.infos or {}))
+
+    # -- storage -------------------------------------------------------------------------------------------
+
+    def to_parts(self) -> Parts:
+        xi = self.model.frozen_xi
+        arrays = named(theta=self.theta, infos=self.infos, trace=self.trace, xi=xi)
+        return {}, arrays if self.weights is None else arrays | {"weights": self.weights}
+
+    @classmethod
+    def from_parts(cls, stored: Stored, **common: Any) -> Self:
+        theta = stored.group("theta")
+        stored.require_shapes(common["model"], {name: leaf.shape[2:] for name, leaf in theta.items()})
+        return cls(theta=theta, weights=stored.arrays.get("weights"), infos=stored.group("infos"), **common)
+
+
+def _arviz_names(infos: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """ArviZ knows some figures by other names."""
+    known = {
+        "acceptance": "acceptance_rate",
+        "log_joint": "lp",
+        "num_leapfrogs": "n_steps",
+        "diverged": "diverging",
+    }
+    return {known.get(name, name): value for name, value in infos.items()}

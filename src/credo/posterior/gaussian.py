@@ -1,0 +1,117 @@
+"""A Gaussian over theta: what variational inference, SWAG and Laplace leave behind."""
+
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import jax
+import numpy as np
+
+from credo.covariance.roots import Root, draw_noise
+from credo.covariance.storage import root_arrays, root_config, root_from_arrays
+from credo.data import Scaling
+from credo.diagnostics import Diagnostics
+from credo.diagnostics.laplace import LaplaceEvidence, diagnose_laplace
+from credo.diagnostics.variational import ElboEvidence, diagnose_variational
+from credo.models.program import Model
+from credo.posterior.base import BasePosterior, Provenance, at_least_one
+from credo.posterior.linear_predictive import NUM_OUTPUT_DRAWS, linear_predictive
+from credo.posterior.linearised import Linearisation
+from credo.posterior.saving import Parts, Stored, named
+from credo.predictive import Predictive
+from credo.typing import Key, Theta
+
+
+@dataclass(frozen=True, eq=False)
+class Gaussian(BasePosterior):
+    """N(mean, √Σ √Σᵀ) over the unconstrained theta.
+
+    Arguments:
+        model: bound to the shape of the data; learned prior parameters are its constants.
+        mean: theta at the centre.
+        root: √Σ, of `credo.covariance`.
+        trace: figures of the optimiser per step, each (1, steps).
+        evidence: what the method found out about its own fit.
+        scaling, probes: as in `Draws`.
+        prediction: "draws" of theta, or the "linear" or "probit" prediction of `credo.posterior.linearised`.
+    """
+
+    stored_as: ClassVar[str] = "gaussian"
+
+    model: Model
+    mean: dict[str, np.ndarray]
+    root: Root
+    provenance: Provenance
+    trace: dict[str, np.ndarray] | None = None
+    evidence: ElboEvidence | LaplaceEvidence = field(default_factory=ElboEvidence)
+    scaling: Scaling = field(default_factory=Scaling)
+    probes: np.ndarray | None = None
+    prediction: str = "draws"
+
+    @property
+    def num_bytes(self) -> int:
+        """What mean and root take to keep, in memory."""
+        return sum(leaf.nbytes for leaf in jax.tree.leaves((self.mean, self.root)))
+
+    def __repr__(self) -> str:
+        return f"Gaussian({self.model.num_parameters:,} numbers, {type(self.root).__name__} root, {self._made})"
+
+    def sample(self, key: Key, num: int) -> Theta:
+        """`num` draws of theta = mean + √Σ ε: every leaf gains a leading axis."""
+        keys = jax.random.split(key, at_least_one(num=num))
+        return jax.tree.map(np.asarray, _draws(self.mean, self.root, keys))
+
+    def moments(self) -> tuple[Theta, Theta]:
+        """Mean and variance of each entry of theta."""
+        return self.mean, {name: np.zeros(leaf.shape) for name, leaf in self.mean.items()} | self.root.variance()
+
+    def predict(self, x: Any, *, num_draws: int | None = None) -> Predictive:
+        """The marginal p(y | x, D): of draws of theta, or of the network linearised around the mean.
+
+        Arguments:
+            x: inputs in the user's units, (rows, …) as in training.
+            num_draws: of theta, 100 by default; of a linearised network's outputs, 1,000.
+        """
+        if self.prediction == "draws":
+            return super().predict(x, num_draws=num_draws)
+        inputs, num = self.inputs(x), at_least_one(num_draws=num_draws, default=NUM_OUTPUT_DRAWS)
+        return linear_predictive(self, inputs, num_draws=num)
+
+    @cached_property
+    def linearisation(self) -> Linearisation:
+        """The network around the mean, as a linear one."""
+        return Linearisation.of(self.model, self.mean, self.root)
+
+    @cached_property
+    def diagnostics(self) -> Diagnostics:
+        """What the fit tells about itself, with a verdict."""
+        if isinstance(self.evidence, LaplaceEvidence):
+            return diagnose_laplace(self, self.root, self.evidence)
+        return diagnose_variational(self, self.evidence)
+
+    # -- storage -------------------------------------------------------------------------------------------
+
+    def to_parts(self) -> Parts:
+        root, xi = root_arrays(self.root), self.model.frozen_xi
+        config = {"root": root_config(self.root), "evidence": asdict(self.evidence), "prediction": self.prediction}
+        return config, named(mean=self.mean, root=root, trace=self.trace, xi=xi)
+
+    @classmethod
+    def from_parts(cls, stored: Stored, **common: Any) -> Self:
+        mean = stored.group("mean")
+        stored.require_shapes(common["model"], {name: leaf.shape for name, leaf in mean.items()})
+        root = root_from_arrays(stored.config["root"], stored.group("root"))
+        found = stored.config["evidence"]
+        evidence = LaplaceEvidence(**found) if "log_evidence" in found else ElboEvidence(**found)
+        prediction = stored.config.get("prediction", "draws")
+        return cls(mean=mean, root=root, evidence=evidence, prediction=prediction, **common)
+
+
+@jax.jit
+def _draws(mean: Theta, root: Root, keys: Key) -> Theta:
+    def draw(key: Key) -> Theta:
+        offset = root.offset(draw_noise(key, root))
+        # Arrays that the root does not cover are certain.
+        return {name: leaf + offset[name] if name in offset else leaf for name, leaf in mean.items()}
+
+    return jax.lax.map(draw, keys)

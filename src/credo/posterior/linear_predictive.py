@@ -1,0 +1,328 @@
+"""Predictive distributions of a linearised network.
+
+The outputs of each row, and what is known about them, take the place of the inputs: a "draw" is then a direction in the
+space of the outputs, and all answers of a `Predictive` follow without running the network again. Numbers have their
+moments in closed form.
+"""
+
+import math
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, Literal, NamedTuple, Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro.distributions as dist
+from scipy.special import ndtri
+
+from credo import random
+from credo.covariance.roots import Root
+from credo.data import Scaling
+from credo.models.outputs import BinaryOutputs, ClassOutputs, CorrelatedOutputs, NormalOutputs, Outputs
+from credo.posterior.base import Provenance
+from credo.posterior.linearised import Linearisation, features_by_block, moments_by_block
+from credo.predictive import ClassPredictive, Predictive, RegressionPredictive, streaming
+from credo.typing import Array, Theta
+
+Prediction = Literal["linear", "probit", "draws"]
+
+# Draws of the outputs cost next to nothing: the network has been run already.
+NUM_OUTPUT_DRAWS = 1000
+# Draws of whole functions, jointly over the rows, where the marginal itself needs none.
+NUM_FUNCTIONS = 100
+
+
+class Linearised(Protocol):
+    """A Gaussian over theta with a network that is linearised around its mean."""
+
+    @property
+    def mean(self) -> dict[str, np.ndarray]: ...
+
+    @property
+    def root(self) -> Root: ...
+
+    @property
+    def provenance(self) -> Provenance: ...
+
+    @property
+    def scaling(self) -> Scaling: ...
+
+    @property
+    def prediction(self) -> str: ...
+
+    @property
+    def linearisation(self) -> Linearisation: ...
+
+
+class NormalRows(NamedTuple):
+    """y given the logarithm of its noise: the mean is integrated out, so that draws are of the noise alone.
+
+    With o = (m, s), s = log noise: m given s is normal too, of mean m* + C_ms C_ss⁻¹ (s − s*).
+    """
+
+    outputs: NormalOutputs
+
+    def __call__(self, theta: Theta, rows: Array) -> dist.Distribution:
+        num = self.outputs.num_targets
+        mean, variance, log_noise, log_noise_root, slope = jnp.split(rows, [num, 2 * num, 3 * num, 4 * num], axis=-1)
+        shift = log_noise_root * theta["noise"]
+        scale = jnp.sqrt(variance + jnp.exp(2 * (log_noise + shift)))
+        return self.outputs.around(mean + slope * theta["noise"], scale)
+
+
+class DrawnRows(NamedTuple):
+    """y given a draw of the outputs: o = o* + √(J Σ Jᵀ) ε."""
+
+    outputs: Outputs
+    num_outputs: int
+
+    def __call__(self, theta: Theta, rows: Array) -> dist.Distribution:
+        mean, root = jnp.split(rows, [self.num_outputs], axis=-1)
+        root = root.reshape(-1, self.num_outputs, self.num_outputs)
+        return self.outputs.distribution(mean + root @ theta["noise"])
+
+
+class ProbitRows(NamedTuple):
+    """Classes by the probit approximation: softmax(o* / √(1 + π/8 diag(J Σ Jᵀ))) (MacKay, 1992)."""
+
+    outputs: Outputs
+    num_outputs: int
+
+    def __call__(self, theta: Theta, rows: Array) -> dist.Distribution:
+        mean, variance = jnp.split(rows, [self.num_outputs], axis=-1)
+        return self.outputs.distribution(mean / jnp.sqrt(1 + math.pi / 8 * variance))
+
+
+class MemberRows(NamedTuple):
+    """The rows of several posteriors side by side: a draw is of one of them."""
+
+    conditional: Any
+    width: int
+
+    def __call__(self, theta: Theta, rows: Array) -> dist.Distribution:
+        own = jax.lax.dynamic_slice_in_dim(rows, theta["member"] * self.width, self.width, axis=1)
+        return self.conditional(theta, own)
+
+
+class Packed(NamedTuple):
+    """What a posterior says about the outputs of some rows.
+
+    Arguments:
+        noise: draws, each a direction in the space of the outputs.
+        moments: of y in closed form; None for classes.
+    """
+
+    conditional: Any
+    noise: np.ndarray
+    rows: np.ndarray
+    moments: streaming.Moments | None
+
+
+class _LinearPredictive(Predictive):
+    """A prediction of posteriors whose networks are linearised; it knows two rows at once, which are jointly normal."""
+
+    sources: Sequence[Linearised]
+    shares: np.ndarray
+    inputs: np.ndarray
+
+    def __getitem__(self, rows: Any) -> Any:
+        chosen = super().__getitem__(rows)
+        chosen.sources, chosen.shares = self.sources, self.shares
+        chosen.inputs = self.inputs[_index(rows)]
+        return chosen
+
+    @cached_property
+    def functions(self) -> np.ndarray:
+        """E[y | x, theta] of draws theta in the linearised network, (draws, data, output…), jointly over the rows."""
+        if len(self.sources) == 1:
+            num = self.num_draws if self.num_draws > 1 else NUM_FUNCTIONS
+            return _functions(self, self.sources[0], num)
+        counts = np.bincount(self.draws["member"], minlength=len(self.sources))
+        return np.concatenate([_functions(self, *pair) for pair in zip(self.sources, counts, strict=True)])
+
+
+class LinearRegressionPredictive(_LinearPredictive, RegressionPredictive):
+    """The marginal of numbers under linearised networks: moments in closed form."""
+
+    exact: streaming.Moments
+
+    @property
+    def _moments(self) -> streaming.Moments:
+        return self.exact
+
+    @property
+    def _unbiased(self) -> float:
+        return 1.0
+
+    def __getitem__(self, rows: Any) -> Any:
+        chosen = super().__getitem__(rows)
+        chosen.exact = streaming.Moments(*(part[_index(rows)] for part in self.exact))
+        return chosen
+
+    @cached_property
+    def covariance(self) -> np.ndarray:
+        """Covariance between the outputs of each row, (data, outputs, outputs), noise included."""
+        num = math.prod(self._target_shape[1:])
+        centre = self._moments.mean.reshape(len(self), num)
+        total = np.zeros((len(self), num, num))
+        for posterior, share in zip(self.sources, self.shares, strict=True):
+            linear = posterior.linearisation
+            outputs, found = moments_by_block(linear, posterior.mean, posterior.root, self.inputs)
+            noise = np.asarray(streaming.noise_covariance(linear.outputs.distribution(jnp.asarray(outputs))))
+            offset = outputs[:, :num] - centre
+            total += share * (found[:, :num, :num] + noise + offset[:, :, None] * offset[:, None])
+        scale = np.broadcast_to(self.scaling.y_scale, (num,))
+        return total * np.outer(scale, scale)
+
+    @cached_property
+    def input_covariance(self) -> np.ndarray:
+        """Covariance of E[y | x, theta] between the inputs, (data, data, output…), without the noise."""
+        self._refuse_if_large(len(self), "a covariance between inputs", self._target_shape[1:])
+        num = math.prod(self._target_shape[1:])
+        centre = self._moments.mean.reshape(len(self), num)
+        total = np.zeros((len(self), len(self), num))
+        for posterior, share in zip(self.sources, self.shares, strict=True):
+            linear = posterior.linearisation
+            features = features_by_block(linear, posterior.mean, posterior.root, self.inputs)[:, :num]
+            outputs, _ = moments_by_block(linear, posterior.mean, posterior.root, self.inputs)
+            offset = outputs[:, :num] - centre
+            total += share * np.einsum("ntf,mtf->nmt", features, features, optimize=True)
+            total += share * offset[:, None] * offset[None]
+        scaled = total * np.broadcast_to(self.scaling.y_scale, (num,)) ** 2
+        return scaled.reshape(len(self), len(self), *self._target_shape[1:])
+
+
+class LinearClassPredictive(_LinearPredictive, ClassPredictive):
+    """The marginal of class labels under linearised networks."""
+
+
+def linear_predictive(posterior: Linearised, x: np.ndarray, *, num_draws: int | None = None) -> Predictive:
+    """The marginal p(y | x, D) of a Gaussian under the linearised network.
+
+    Arguments:
+        x: inputs in the user's units.
+        num_draws: of the outputs, where there is no closed form; 1,000 by default.
+    """
+    num = NUM_OUTPUT_DRAWS if num_draws is None else num_draws
+    inputs = np.asarray(posterior.scaling.inputs(x), np.float32)
+    return _assembled([posterior], np.ones(1), [_packed(posterior, inputs, num)], inputs)
+
+
+def linear_mixture(
+    posteriors: Sequence[Linearised], weights: np.ndarray, x: np.ndarray, num_draws: int
+) -> tuple[Predictive, np.ndarray]:
+    """The marginal of several Gaussians, each under its own linearised network; and the member that each draw is of."""
+    inputs = np.asarray(posteriors[0].scaling.inputs(x), np.float32)
+    num = max(1, num_draws // len(posteriors))
+    packed = [_packed(posterior, inputs, num, key=index) for index, posterior in enumerate(posteriors)]
+    # Where nothing is left to draw, the one draw there is stands for as many as the others have.
+    packed = [part._replace(noise=np.resize(part.noise, (num, part.noise.shape[1]))) for part in packed]
+    found = _assembled(posteriors, weights, packed, inputs)
+    return found, found.draws["member"]
+
+
+def _packed(posterior: Linearised, inputs: np.ndarray, num: int, key: int = 0) -> Packed:
+    linear = posterior.linearisation
+    outputs, covariance = moments_by_block(linear, posterior.mean, posterior.root, inputs)
+    kind, is_classes = linear.outputs, isinstance(linear.outputs, ClassOutputs | BinaryOutputs)
+    if posterior.prediction == "probit":
+        if not is_classes:
+            raise ValueError("prediction='probit' is for class labels; numbers have a closed form: prediction='linear'")
+        rows = _rows(outputs, np.diagonal(covariance, axis1=1, axis2=2))
+        return Packed(ProbitRows(kind, outputs.shape[1]), np.zeros((1, 1)), rows, None)
+    if isinstance(kind, NormalOutputs):
+        return _packed_normal(kind, outputs, covariance, num)
+    own = jax.random.fold_in(random.key(posterior.provenance.seed), key)
+    noise = np.asarray(random.normal(own, (num, outputs.shape[1])))
+    packed = Packed(DrawnRows(kind, outputs.shape[1]), noise, _rows(outputs, _roots(covariance)), None)
+    return packed if is_classes else packed._replace(moments=_moments(kind, outputs, covariance, packed))
+
+
+def _packed_normal(kind: NormalOutputs, outputs: np.ndarray, covariance: np.ndarray, num: int) -> Packed:
+    """m | s normal, s = log noise drawn at evenly spaced quantiles: a sum in place of an integral over one number."""
+    num_targets = kind.num_targets
+    diagonal = np.diagonal(covariance, axis1=1, axis2=2)
+    mean, variance = outputs[:, :num_targets], diagonal[:, :num_targets]
+    if kind.scale is None:
+        log_noise, spread = outputs[:, num_targets:], np.sqrt(np.maximum(diagonal[:, num_targets:], 0.0))
+        cross = np.stack([covariance[:, target, num_targets + target] for target in range(num_targets)], axis=1)
+        slope = np.divide(cross, spread, out=np.zeros_like(cross), where=spread > 0)
+    else:
+        log_noise = np.broadcast_to(np.log(kind.scale), mean.shape)
+        spread = slope = np.zeros_like(mean)
+    nodes = ndtri((np.arange(num) + 0.5) / num)[:, None] if np.any(spread > 0) else np.zeros((1, 1))
+    rows = _rows(mean, np.maximum(variance - slope**2, 0.0), log_noise, spread, slope)
+    # E[noise²] of a lognormal noise.
+    noise = np.exp(2 * log_noise + 2 * spread**2)
+    shape = (len(mean),) if kind.scalar else mean.shape
+    parts = (part.reshape(shape) for part in (mean, variance, noise))
+    return Packed(NormalRows(kind), nodes, rows, streaming.Moments(np.ones(len(mean)), *parts))
+
+
+def _moments(kind: Outputs, outputs: np.ndarray, covariance: np.ndarray, packed: Packed) -> streaming.Moments:
+    """Mean and spread of a correlated normal in closed form; of anything else (counts) from the draws."""
+    weights = np.full(len(packed.noise), 1 / len(packed.noise))
+    draws = {"noise": packed.noise.astype(np.float32)}
+    drawn = Predictive(packed.conditional, draws, packed.rows, weights=weights, scaling=Scaling())
+    moments = drawn.fold(streaming.MOMENTS)
+    if not isinstance(kind, CorrelatedOutputs):
+        return moments
+    num = kind.num_targets
+    diagonal = np.diagonal(covariance, axis1=1, axis2=2)
+    return moments._replace(mean=outputs[:, :num], spread=diagonal[:, :num])
+
+
+def _assembled(
+    posteriors: Sequence[Linearised], shares: np.ndarray, packed: Sequence[Packed], inputs: np.ndarray
+) -> Any:
+    counts = [len(part.noise) for part in packed]
+    owners = np.repeat(np.arange(len(packed)), counts)
+    draws: Theta = {"noise": np.concatenate([part.noise for part in packed]).astype(np.float32)}
+    conditional, rows = packed[0].conditional, packed[0].rows
+    if len(packed) > 1:
+        draws["member"] = owners.astype(np.int32)
+        conditional = MemberRows(conditional, rows.shape[1])
+        rows = np.concatenate([part.rows for part in packed], axis=1)
+    kind: Any = LinearClassPredictive if packed[0].moments is None else LinearRegressionPredictive
+    weights = np.concatenate([np.full(count, share / count) for share, count in zip(shares, counts, strict=True)])
+    found = kind(conditional, draws, rows, weights=weights, scaling=posteriors[0].scaling)
+    found.sources, found.shares, found.inputs = posteriors, shares, inputs
+    if packed[0].moments is not None:
+        found.exact = _total([part.moments for part in packed if part.moments is not None], shares)
+    return found
+
+
+def _total(moments: Sequence[streaming.Moments], shares: np.ndarray) -> streaming.Moments:
+    """The laws of total expectation and variance, over the members."""
+    mean = sum(share * one.mean for share, one in zip(shares, moments, strict=True))
+    spread = sum(share * (one.spread + (one.mean - mean) ** 2) for share, one in zip(shares, moments, strict=True))
+    noise = sum(share * one.noise for share, one in zip(shares, moments, strict=True))
+    return streaming.Moments(moments[0].total, mean, spread, noise)
+
+
+def _functions(prediction: Any, posterior: Linearised, num: int) -> np.ndarray:
+    """Functions drawn jointly over the rows: o* + J √Σ ε with one ε for each draw."""
+    linear = posterior.linearisation
+    prediction._refuse_if_large(num, "functions", (linear.num_outputs,))
+    outputs, _ = moments_by_block(linear, posterior.mean, posterior.root, prediction.inputs)
+    features = features_by_block(linear, posterior.mean, posterior.root, prediction.inputs)
+    noise = np.asarray(random.normal(random.key(posterior.provenance.seed), (features.shape[-1], num)))
+    drawn = jnp.moveaxis(jnp.asarray(outputs[..., None] + features @ noise), -1, 0)
+    means = jax.lax.map(lambda one: streaming.mean_of(linear.outputs.distribution(one)), drawn)
+    return prediction._to_units(np.asarray(means))
+
+
+def _rows(outputs: np.ndarray, *more: np.ndarray) -> np.ndarray:
+    parts = [part.reshape(len(outputs), -1) for part in (outputs, *more)]
+    return np.concatenate(parts, axis=1).astype(np.float32)
+
+
+def _roots(covariance: np.ndarray) -> np.ndarray:
+    """Symmetric roots of positive semi-definite matrices, (rows, K, K)."""
+    values, vectors = np.linalg.eigh(covariance)
+    return (vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]) @ np.swapaxes(vectors, 1, 2)
+
+
+def _index(rows: Any) -> Any:
+    return rows if isinstance(rows, slice) else np.atleast_1d(rows)

@@ -1,0 +1,112 @@
+"""Loading posteriors: the inverse of `saving`, of whatever kind they are."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from credo import models, networks
+from credo._files import read_arrays, read_json, require_unaltered
+from credo._version import __version__
+from credo.data import Scaling
+from credo.models.program import Model, Rows
+from credo.posterior.base import Provenance
+from credo.posterior.draws import Draws
+from credo.posterior.dropout import Dropout
+from credo.posterior.flow import Flow
+from credo.posterior.gaussian import Gaussian
+from credo.posterior.mixture import Mixture, PointEnsemble
+from credo.posterior.saving import FORMAT, FORMAT_VERSION, MANIFEST, Stored
+
+KINDS = {kind.stored_as: kind for kind in (Draws, PointEnsemble, Gaussian, Flow, Dropout, Mixture)}
+
+
+def load(folder: str | Path, *, network: Any = None, model: Model | Sequence[Model | None] | None = None) -> Any:
+    """Read a posterior that `posterior.save(folder)` wrote.
+
+    Arguments:
+        network: the network it was fitted with, where that was not one of `credo.networks`.
+        model: the model it was fitted with, where that was a program of the user's own.
+
+    Where it was fitted with several models, both are lists, with None for those that need none.
+    """
+    source = Path(folder)
+    manifest = _read_manifest(source)
+    rows: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in manifest["rows"].items()
+    }
+    bound = tuple(replace(one, rows=Rows(**rows)) for one in _rebuild_all(source, manifest["model"], network, model))
+    arrays = read_arrays(source / manifest["arrays"], manifest["arrays_sha256"])
+    stored = Stored(source, manifest, arrays, bound)
+    scaling = Scaling.from_dict(stored.group("scaling"))
+    return _unpacked(stored, scaling=scaling, probes=stored.arrays.get("probes"))
+
+
+def _unpacked(stored: Stored, *, scaling: Scaling, probes: np.ndarray | None) -> Any:
+    """A posterior, or a member of one, of the kind that its part of the manifest names."""
+    if stored.config["kind"] not in KINDS:
+        raise ValueError(
+            f"{stored.source} holds a posterior of the kind {stored.config['kind']!r}, which credo {__version__} does "
+            "not know; install a newer credo"
+        )
+    xi, model = stored.group("xi"), stored.models[stored.config.get("architecture", 0)]
+    common: dict[str, Any] = {
+        "model": model.freeze(xi) if xi else model,
+        "provenance": Provenance(**stored.config["provenance"]),
+        "trace": stored.group("trace"),
+        "scaling": scaling,
+        "probes": probes,
+    }
+    if "members" in stored.config:
+        parts = [
+            stored._replace(config=config, arrays=stored.group(f"members/{index}"))
+            for index, config in enumerate(stored.config["members"])
+        ]
+        common["members"] = [_unpacked(part, scaling=scaling, probes=probes) for part in parts]
+    return KINDS[stored.config["kind"]].from_parts(stored, **common)
+
+
+def _read_manifest(source: Path) -> dict[str, Any]:
+    path = source / MANIFEST
+    if not path.is_file():
+        raise FileNotFoundError(f"{source} is not a saved posterior: it has no {MANIFEST}")
+    manifest = read_json(path)
+    if manifest.get("format") != FORMAT:
+        raise ValueError(f"{path} was not written by credo")
+    if manifest.get("format_version") != FORMAT_VERSION:
+        raise ValueError(
+            f"{path} has format version {manifest.get('format_version')}, and this is credo {__version__}, which reads "
+            f"version {FORMAT_VERSION}; install a newer credo"
+        )
+    return require_unaltered(path, manifest)
+
+
+def _rebuild_all(source: Path, configs: Any, network: Any, model: Any) -> list[Model]:
+    """The models of a posterior: one, or as many as there are configurations."""
+    if not isinstance(configs, list):
+        return [_rebuild(source, configs, network, model)]
+    num = len(configs)
+    given = {"network": [None] * num if network is None else network, "model": [None] * num if model is None else model}
+    for name, values in given.items():
+        if not isinstance(values, list | tuple) or len(values) != num:
+            raise ValueError(
+                f"{name}: {source} was fitted with {num} models; pass a list of {num}, None where not needed"
+            )
+    return [_rebuild(source, *one) for one in zip(configs, given["network"], given["model"], strict=True)]
+
+
+def _rebuild(source: Path, config: dict[str, Any] | None, network: Any, model: Model | None) -> Model:
+    if model is not None:
+        return model
+    if config is None:
+        raise ValueError(f"{source} was fitted with a program of its own; pass it: credo.load(folder, model=model)")
+    if network is None:
+        if config["network"] is None:
+            raise ValueError(
+                f"{source} was fitted with a network from outside credo.networks; pass it: "
+                "credo.load(folder, network=net)"
+            )
+        network = networks.from_config(config["network"])
+    return models.from_config(config, network)

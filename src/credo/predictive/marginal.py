@@ -1,0 +1,370 @@
+"""The marginal p(y | x, D) = Σᵢ wᵢ p(y | x, thetaᵢ), and everything it answers.
+
+Paper, "What is a Bayesian Neural Network?": model averaging, the covariance of the prediction, class
+probabilities. The laws of total expectation and total variance split the uncertainty:
+
+    Var[y] = Var_theta(E[y | theta]) + E_theta(Var[y | theta])        epistemic + aleatoric
+    H[y]   = I[y; theta]             + E_theta(H[y | theta])          the same for classes, in nats
+
+Nothing of size draws × rows is held: each answer streams over the draws, block of rows by block of rows.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any, Protocol, Self
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from credo._blocks import block_size, by_block, joined
+from credo._machine import available_cores
+from credo.data import Scaling
+from credo.predictive import streaming
+from credo.typing import Array, Key, Theta, Tree
+
+# Activations of a block of rows should stay in a core's cache: 4,096 rows of 50 units are 0.8 MB.
+MAX_ROWS_PER_BLOCK = 4096
+MAX_INPUTS_PER_BLOCK = 2**20
+# Fewer passes of a row through the network are done before threads have started.
+PASSES_WORTH_THREADS = 4096
+# Where all draws of a block are needed at once (quantiles), they may take this many bytes per worker.
+BYTES_PER_BLOCK = 2**26
+# A result of size draws × rows beyond this is refused: 4 GiB.
+MAX_RESULT_BYTES = 2**32
+# An average of probabilities above this has all the digits of float32; far below it they underflow to nothing.
+SAFE_PROBABILITY = 1e-30
+
+
+class Predictive:
+    """p(y | x, D) on the rows of x. Axes are always (draws, data, output…)."""
+
+    def __init__(
+        self, conditional: streaming.Conditional, draws: Theta, x: np.ndarray, *, weights: np.ndarray, scaling: Scaling
+    ) -> None:
+        self.conditional = conditional
+        self.draws = draws
+        self.x = x
+        self.weights = weights
+        self.scaling = scaling
+        self._folds: dict[streaming.Accumulator, tuple[np.ndarray, np.ndarray]] = {}
+
+    @property
+    def num_draws(self) -> int:
+        """How many functions are averaged."""
+        return len(self.weights)
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def __getattr__(self, name: str) -> Any:
+        """Only reached for what a prediction does not have: say what it has instead."""
+        has = ", ".join(sorted(answer for answer in dir(type(self)) if not answer.startswith("_")))
+        raise AttributeError(f"{type(self).__name__} has no {name!r}; it has {has}")
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self):,} rows, {self.num_draws:,} draws)"
+
+    def __getitem__(self, rows: Any) -> Self:
+        """The prediction on some of the rows, by slice, index or mask."""
+        chosen = self.x[rows if isinstance(rows, slice) else np.atleast_1d(rows)]
+        return type(self)(self.conditional, self.draws, chosen, weights=self.weights, scaling=self.scaling)
+
+    def targets(self, y: Any) -> np.ndarray:
+        """y as an array of one target for each row, or an error that says what does not fit."""
+        targets = np.asarray(y)
+        targets = targets[:, 0] if targets.ndim == 2 and targets.shape[1] == 1 else targets
+        if targets.shape != self._target_shape:
+            raise ValueError(f"y has shape {targets.shape}, but the prediction is of shape {self._target_shape}")
+        return targets
+
+    def log_prob(self, y: Any) -> np.ndarray:
+        """log p(y | x, D) = log Σᵢ wᵢ p(y | x, thetaᵢ) of each row, in the user's units."""
+        return self._fold_targets(streaming.LOG_MEAN_EXP, y) - self._log_scale()
+
+    def log_prob_by_draw(self, y: Any) -> np.ndarray:
+        """log p(y | x, thetaᵢ) of every draw, (draws, data), in the user's units: what leave-one-out weighs."""
+        self._refuse_if_large(self.num_draws, "log densities", ())
+        targets = np.asarray(self._in_model_units(self.targets(y)))
+        by_row = np.concatenate(self._blocks(partial(streaming.log_probs, self.conditional), targets))
+        return by_row.T - self._log_scale()
+
+    def samples(self, key: Key, num: int) -> np.ndarray:
+        """`num` draws of y from the marginal, (num, data, output…): a function first, then noise around it."""
+        if num < 1:
+            raise ValueError(f"num must be at least 1, got {num}")
+        self._refuse_if_large(num, "samples", self._target_shape[1:])
+        chosen = jax.random.choice(key, self.num_draws, (num,), p=jnp.asarray(self.weights))
+        keys = jax.random.split(jax.random.fold_in(key, 1), num)
+        return self._to_units(np.asarray(streaming.samples(self.conditional, self.draws, chosen, keys, self.x)))
+
+    @cached_property
+    def functions(self) -> np.ndarray:
+        """E[y | x, thetaᵢ] of every draw, (draws, data, output…): the sampled functions themselves."""
+        outputs = jax.eval_shape(partial(streaming.functions, self.conditional), self.draws, self.x[:1]).shape[2:]
+        self._refuse_if_large(self.num_draws, "functions", outputs)
+        by_row = np.concatenate(self._blocks(partial(streaming.functions, self.conditional)))
+        return self._to_units(np.moveaxis(by_row, 1, 0))
+
+    # -- streaming -----------------------------------------------------------------------------------------
+
+    def fold(self, accumulator: streaming.Accumulator, *by_row: np.ndarray) -> Any:
+        """Stream an accumulator over the draws; leaves come back with the rows as first axis."""
+        weights = jnp.asarray(self.weights, jnp.float32)
+        blocks = self._blocks(partial(streaming.fold, self.conditional, accumulator, weights), *by_row)
+        return joined(blocks)
+
+    def _fold_targets(self, accumulator: streaming.Accumulator, y: Any) -> np.ndarray:
+        """Stream over the draws with the targets; the last answer is kept, since many metrics ask the same."""
+        targets = np.asarray(self._in_model_units(self.targets(y)))
+        known = self._folds.get(accumulator)
+        if known is None or not np.array_equal(known[0], targets):
+            known = self._folds[accumulator] = (targets, np.asarray(self.fold(accumulator, targets)))
+        return known[1]
+
+    def _blocks(self, function: Callable[..., Tree], *by_row: np.ndarray, max_rows: int | None = None) -> list[Tree]:
+        """function(draws, x, *by_row) on blocks of rows of one size, spread over the cores."""
+        inputs_per_row = max(math.prod(self.x.shape[1:]), 1)
+        limit = max_rows or min(MAX_ROWS_PER_BLOCK, max(1, MAX_INPUTS_PER_BLOCK // inputs_per_row))
+        num_workers = available_cores() if len(self) * self.num_draws >= PASSES_WORTH_THREADS else 1
+        size = block_size(len(self), inputs_per_row, limit, num_workers)
+        return by_block(partial(function, self.draws), (self.x, *by_row), size, num_workers)
+
+    def _refuse_if_large(self, num: int, what: str, outputs: tuple[int, ...]) -> None:
+        num_bytes = 4 * num * len(self) * math.prod(outputs)
+        if num_bytes > MAX_RESULT_BYTES:
+            raise ValueError(
+                f"{what} of {num:,} draws × {len(self):,} rows would take {num_bytes / 2**30:.1f} GiB; predict fewer "
+                "rows at once, or with fewer draws (num_draws=…); mean, std and interval() need no such array"
+            )
+
+    @cached_property
+    def _target_shape(self) -> tuple[int, ...]:
+        """The shape of y on these rows, (data, output…)."""
+
+        def zeros(draws: Theta, x: Array) -> Array:
+            return jnp.zeros(self.conditional({name: leaf[0] for name, leaf in draws.items()}, x).shape())
+
+        return (len(self), *jax.eval_shape(zeros, self.draws, self.x[:1]).shape[1:])
+
+    @property
+    def _unbiased(self) -> float:
+        """n/(n − 1) for equal weights; 1/(1 − Σ w²) in general; nothing to correct where one draw has all."""
+        return 1.0 if np.max(self.weights) == 1 else float(1 / (1 - np.sum(self.weights**2)))
+
+    def _in_model_units(self, y: np.ndarray) -> Any:
+        return y
+
+    def _to_units(self, values: np.ndarray) -> np.ndarray:
+        return values
+
+    def _log_scale(self) -> float:
+        return 0.0
+
+
+class RegressionPredictive(Predictive):
+    """The marginal of numbers: moments, intervals, and where the uncertainty comes from."""
+
+    @cached_property
+    def _moments(self) -> streaming.Moments:
+        return self.fold(streaming.MOMENTS)
+
+    @property
+    def mean(self) -> np.ndarray:
+        """ŷ = Σᵢ wᵢ E[y | x, thetaᵢ]: the average model, (data, output…)."""
+        return self._to_units(self._moments.mean)
+
+    @property
+    def epistemic(self) -> np.ndarray:
+        """Variance of E[y | x, theta] over theta: what more data would take away (1/(n − 1), as in the paper)."""
+        return self._moments.spread * self._unbiased * self.scaling.y_scale**2
+
+    @property
+    def aleatoric(self) -> np.ndarray:
+        """Average variance of y given theta: the noise that stays."""
+        return self._moments.noise * self.scaling.y_scale**2
+
+    @property
+    def variance(self) -> np.ndarray:
+        """epistemic + aleatoric."""
+        return self.epistemic + self.aleatoric
+
+    @property
+    def std(self) -> np.ndarray:
+        """√variance."""
+        return np.sqrt(self.variance)
+
+    @cached_property
+    def covariance(self) -> np.ndarray:
+        """Covariance between the outputs of each row, (data, outputs, outputs), noise included."""
+        moments = self.fold(streaming.COVARIANCES)
+        scale = np.broadcast_to(self.scaling.y_scale, moments.mean.shape[1:])
+        return (moments.spread * self._unbiased + moments.noise) * np.outer(scale, scale)
+
+    @cached_property
+    def input_covariance(self) -> np.ndarray:
+        """Covariance of E[y | x, theta] between the inputs, (data, data, output…), without the noise.
+
+        It means something because a draw is one function, shared by all rows.
+        """
+        self._refuse_if_large(len(self), "a covariance between inputs", self._target_shape[1:])
+        centred = self.functions - np.average(self.functions, axis=0, weights=self.weights)
+        product = np.einsum("s,si...,sj...->ij...", self.weights, centred, centred, optimize=True)
+        return product * self._unbiased
+
+    def quantile(self, level: Any) -> np.ndarray:
+        """The quantile of the marginal of each output: data axes as in `mean`; one leading axis per axis of `level`.
+
+        Solved by bisection on the mixture's distribution function; the least and the greatest quantile among the
+        draws bracket it.
+        """
+        levels = np.asarray(level, np.float32)
+        if np.any(levels <= 0) or np.any(levels >= 1):
+            raise ValueError(f"quantile levels must lie between 0 and 1, got {level}")
+        max_rows = max(1, BYTES_PER_BLOCK // (8 * self.num_draws * max(levels.size, 1)))
+        function = partial(
+            streaming.quantiles, self.conditional, jnp.asarray(self.weights, jnp.float32), jnp.asarray(levels.ravel())
+        )
+        blocks = self._blocks(function, max_rows=min(max_rows, MAX_ROWS_PER_BLOCK))
+        quantiles = np.moveaxis(np.concatenate(blocks), 1, 0)
+        return self._to_units(quantiles).reshape(levels.shape + quantiles.shape[1:])
+
+    def interval(self, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
+        """The central interval (lower, upper) that holds y with probability `level`."""
+        if not 0 < level < 1:
+            raise ValueError(f"level must lie between 0 and 1, got {level}")
+        lower, upper = self.quantile([(1 - level) / 2, (1 + level) / 2])
+        return lower, upper
+
+    @cached_property
+    def is_normal(self) -> bool:
+        """Whether the marginal itself is normal: one draw, with normal noise."""
+        return self.num_draws == 1 and streaming.is_normal(self.conditional, self.draws, self.x)
+
+    def cdf(self, y: Any) -> np.ndarray:
+        """F(y) = Σᵢ wᵢ P(Y ≤ y | x, thetaᵢ) of each output alone, (data, output…): uniform if the model is right."""
+        return self._fold_targets(streaming.CDF, y)
+
+    def targets(self, y: Any) -> np.ndarray:
+        """y as an array of one finite target for each row."""
+        targets = super().targets(y)
+        if targets.dtype.kind not in "iufb" or not np.all(np.isfinite(targets)):
+            raise ValueError(f"y must hold finite numbers, got {targets.dtype} with missing or infinite values")
+        return targets
+
+    def _in_model_units(self, y: np.ndarray) -> Any:
+        return self.scaling.targets(y.astype(np.float64))
+
+    def _to_units(self, values: np.ndarray) -> np.ndarray:
+        return self.scaling.y_mean + values * self.scaling.y_scale
+
+    def _log_scale(self) -> float:
+        return float(np.sum(np.log(np.broadcast_to(self.scaling.y_scale, self._moments.mean.shape[1:]))))
+
+
+class ClassPredictive(Predictive):
+    """The marginal of class labels. Uncertainties are in nats."""
+
+    @cached_property
+    def _moments(self) -> streaming.Moments:
+        return self.fold(streaming.CLASSES)
+
+    @property
+    def probs(self) -> np.ndarray:
+        """p̂ = Σᵢ wᵢ p(y | x, thetaᵢ), (data, classes); two columns for a binary model."""
+        return self._moments.mean
+
+    @property
+    def probs_std(self) -> np.ndarray:
+        """Standard deviation of the class probabilities over the draws, (data, classes)."""
+        return np.sqrt(self._moments.spread * self._unbiased)
+
+    @property
+    def label(self) -> np.ndarray:
+        """ŷ = argmax p̂, (data,)."""
+        return np.argmax(self.probs, axis=-1)
+
+    @property
+    def entropy(self) -> np.ndarray:
+        """H[y] of the marginal: all uncertainty there is."""
+        return np.asarray(streaming.class_entropy(self.probs))
+
+    @property
+    def aleatoric(self) -> np.ndarray:
+        """E_theta(H[y | theta]): the classes overlap, whatever theta."""
+        return self._moments.noise
+
+    @property
+    def mutual_information(self) -> np.ndarray:
+        """I[y; theta] = H[y] − E_theta(H[y | theta]): the draws disagree. Never negative."""
+        return np.maximum(self.entropy - self.aleatoric, 0.0)
+
+    @property
+    def epistemic(self) -> np.ndarray:
+        """The mutual information."""
+        return self.mutual_information
+
+    @cached_property
+    def functions(self) -> np.ndarray:
+        """Class probabilities of every draw, (draws, data, classes)."""
+        return super().functions
+
+    def log_prob(self, y: Any) -> np.ndarray:
+        """log p̂(y | x, D) of each row. Probabilities that are at hand are looked up; tiny ones go through logs."""
+        labels = self.targets(y)
+        chosen = np.take_along_axis(self.probs, labels[:, None], axis=1)[:, 0]
+        return np.log(chosen) if np.min(chosen, initial=1.0) > SAFE_PROBABILITY else super().log_prob(labels)
+
+    def targets(self, y: Any) -> np.ndarray:
+        """y as an array of one class label for each row."""
+        labels = super().targets(y)
+        if labels.dtype.kind not in "iub":
+            raise ValueError(f"y must hold integer class labels, got {labels.dtype}")
+        num_classes = self.probs.shape[1]
+        if labels.size and (labels.min() < 0 or labels.max() >= num_classes):
+            raise ValueError(
+                f"y holds labels from {labels.min()} to {labels.max()}, but there are {num_classes} classes"
+            )
+        return labels.astype(np.int32)
+
+
+class Predicts(Protocol):
+    """What has a distribution of y for each theta: a model, or several of them as one."""
+
+    def predictive(self, theta: Theta, x: Array) -> Any:
+        """p(y | x, theta)."""
+
+
+def predictive(
+    model: Predicts,
+    draws: Theta,
+    x: np.ndarray,
+    *,
+    weights: np.ndarray | None = None,
+    scaling: Scaling | None = None,
+) -> Predictive:
+    """The marginal that draws of theta give on inputs x (in the user's units).
+
+    Arguments:
+        draws: theta with a leading axis of draws.
+        weights: of the draws, adding up to one; equal by default.
+    """
+    scaling = scaling or Scaling()
+    num_draws = len(next(iter(draws.values())))
+    weights = np.full(num_draws, 1 / num_draws) if weights is None else np.asarray(weights, np.float64)
+    inputs = np.asarray(scaling.inputs(x), np.float32)
+    conditional = Given(model)
+    kind = ClassPredictive if streaming.is_classes(conditional, draws, inputs) else RegressionPredictive
+    return kind(conditional, draws, inputs, weights=weights, scaling=scaling)
+
+
+@dataclass(frozen=True)
+class Given:
+    """p(y | x, theta) of a model; equal where the models are: all posteriors of one model share compiled code."""
+
+    model: Predicts
+
+    def __call__(self, theta: Theta, x: Any) -> Any:
+        return self.model.predictive(theta, x)

@@ -1,0 +1,1 @@
+"""One page from scores and plots."""

@@ -1,0 +1,82 @@
+"""Several methods on one table: fitted, judged on rows they have not seen, and one of them recommended."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from credo.data import Data
+from credo.evaluation.compare import Comparison, compare
+from credo.inference.fit import fit
+from credo.inference.registry import method_name
+from credo.posterior import Posterior
+from credo.runs.run import Config, chosen, model_of
+from credo.tables.encoding import Encoding
+
+
+def compare_methods(
+    config: Config,
+    methods: Sequence[str],
+    *,
+    test: str | Path | None = None,
+    holdout: float = 0.2,
+    tell: Callable[[str], None] = lambda _: None,
+    progress: bool | None = None,
+) -> Comparison:
+    """Fit each method to one table, and compare them on another, or on a share of the rows.
+
+    Args:
+        config: the table and the network; its method is not used.
+        methods: by name.
+        test: a test table.
+        holdout: the share of rows to judge on, where there is no test table.
+        tell: is told what is going on.
+        progress: as in `credo.fit`.
+    """
+    if not methods:
+        raise ValueError("name at least one method to compare: --methods map,laplace")
+    names = list(dict.fromkeys(name if name == "auto" else method_name(name) for name in methods))
+    encoding = Encoding.learn(config.data, config.target, task=config.task or None, drop=config.drop)
+    train, judged = _split(encoding, config, test, holdout)
+    tell(f"Task: {encoding.target.says}. {train.size:,} rows to learn from, {judged.size:,} to judge on.")
+    model = model_of(config, encoding)
+    posteriors: dict[str, Posterior] = {}
+    for name in names:
+        choice = chosen(replace(config, method=name), model, train)
+        reason = f" ({type(choice.method).__name__}: {choice.why})" if choice.why else ""
+        tell(f"Fitting {name}{reason} …")
+        posteriors[name] = fit(model, train, choice, seed=config.seed, progress=progress)
+        if posteriors[name].provenance.interrupted:
+            raise KeyboardInterrupt(f"while fitting {name}")
+    return compare(posteriors, judged)
+
+
+def recommend(result: Comparison) -> str:
+    """The cheapest to train of the methods whose score is within one standard error of the best, in words."""
+    by = result.by
+    best = result.names[0]
+    metric = result.scores[best].metrics[by]
+    limit = metric.badness(result.scores[best][by].value) + result.scores[best][by].standard_error
+    good = [name for name in result.names if metric.badness(result.scores[name][by].value) <= limit]
+    choice = min(good, key=lambda name: result.costs[name].training_seconds)
+    label = result.scores[best].label(by)
+    seconds = {name: f"{result.costs[name].training_seconds:.2g} s" for name in result.names}
+    if len(result.names) == 1:
+        return f"Only {best} was tried ({label} {result.scores[best][by]}): name more methods to compare it with."
+    if choice == best:
+        alone = "no other comes within one standard error of it"
+        first = "of those within one standard error of it no other trains faster"
+        reason = f"It has the best {label}, {result.scores[best][by]}, and {alone if len(good) == 1 else first}"
+        return f"Recommended: {choice}. {reason} ({seconds[choice]})."
+    return (
+        f"Recommended: {choice}. Its {label}, {result.scores[choice][by]}, is within one standard error of the best "
+        f"({best}, {result.scores[best][by]}), and it trains in {seconds[choice]} against {seconds[best]}."
+    )
+
+
+def _split(encoding: Encoding, config: Config, test: str | Path | None, holdout: float) -> tuple[Data, Data]:
+    data = encoding.data(config.data)
+    if test is not None:
+        return data, encoding.data(test)
+    if not 0 < holdout < 1:
+        raise ValueError(f"holdout is {holdout}; it is the share of rows to judge on, between 0 and 1")
+    return data.split(holdout, seed=config.seed, stratify=encoding.target.is_classes)

@@ -1,0 +1,328 @@
+"""Runs: a fit of a network to a table, in a folder with all that it takes to use it, and to make it again.
+
+run/config.toml                     every setting, to be read by people, and by `credo fit --config`
+run/columns.json                    what was done with each column of the table
+run/manifest.json, arrays…          the posterior, as `posterior.save` writes it
+run/checkpoint/, fit.json           what an unfinished run goes on from
+"""
+
+import shutil
+import tomllib
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import tomli_w
+
+from credo import networks
+from credo._files import PARTIAL, checksum, put
+from credo._text import nearest
+from credo._version import __version__
+from credo.data import Data
+from credo.evaluation.evaluate import Scores, evaluate
+from credo.inference.auto import Choice, choose
+from credo.inference.engine.fit_folder import CHECKPOINT, FIT, locked
+from credo.inference.fit import fit
+from credo.inference.method import Method
+from credo.inference.registry import name_of
+from credo.inference.settings import as_value, build, settings_of
+from credo.models import classification, priors, regression
+from credo.models.program import Model
+from credo.posterior import Posterior, load
+from credo.posterior.saving import ARRAYS, MANIFEST, is_saved
+from credo.tables.columns import Unknown
+from credo.tables.encoding import Encoding, as_table
+from credo.tables.predictions import prediction_frame, regrouped
+
+CONFIG, COLUMNS = "config.toml", "columns.json"
+# All that a run puts into its folder, and all that is taken away when it is overwritten.
+PATTERNS = (CONFIG, COLUMNS, FIT, MANIFEST, ARRAYS)
+HEADING = "# How this run was made. To make it again, to the bit: credo fit --config config.toml --out elsewhere/\n\n"
+# Rows that are predicted at once.
+BATCH_ROWS = 2**15
+
+
+@dataclass(frozen=True)
+class Config:
+    """Every setting of a run.
+
+    Args:
+        data: the file with the table.
+        target: the column to predict.
+        task: "regression", "binary" or "multi-class"; "" to find out.
+        drop: columns not to use.
+        network: as in `credo.networks.from_text`.
+        prior_scale: σ of the prior N(0, σ²) of the weights.
+        method: its name, or "auto".
+        settings: of the method, where they are not its defaults.
+        seed: the same seed gives the same bits.
+        why: the reason for the method, where it was chosen by "auto".
+        data_sha256: the checksum that the file must have, "" for any.
+        credo_version: that made the run.
+    """
+
+    data: str
+    target: str | None = None
+    task: str = ""
+    drop: tuple[str, ...] = ()
+    network: str = "mlp:50,50"
+    prior_scale: float = 1.0
+    method: str = "auto"
+    seed: int = 0
+    why: str = ""
+    data_sha256: str = ""
+    credo_version: str = __version__
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, path: str | Path) -> "Config":
+        """Read a TOML file; what it does not name has its default."""
+        source = Path(path)
+        try:
+            stored = tomllib.loads(source.read_text(encoding="utf-8"))
+        except FileNotFoundError as error:
+            raise FileNotFoundError(f"{source} does not exist; check the name and the folder") from error
+        except ValueError as error:
+            raise ValueError(f"{source} is not TOML: {error}") from error
+        known = {item.name: item.default for item in fields(cls)}
+        for name, value in stored.items():
+            if name not in known:
+                raise ValueError(
+                    f"{source} has an unknown {name!r}{nearest(name, known)}; known are {', '.join(known)}"
+                )
+            _require_type(source, name, value)
+        if "data" not in stored:
+            raise ValueError(f"{source} does not say which table to fit; add data = 'train.csv'")
+        stored = as_value(stored)
+        return cls(**(stored | {"target": stored.get("target") or None}))
+
+    def write(self, path: str | Path) -> None:
+        """Write all settings as TOML; the file is whole or not there."""
+        text = HEADING + tomli_w.dumps(asdict(self) | {"target": self.target or ""})
+        put(Path(path), lambda fresh: fresh.write_text(text, encoding="utf-8"))
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """All that a run needs, before it begins: the table as numbers, the model, the method."""
+
+    config: Config
+    encoding: Encoding
+    data: Data
+    model: Model
+    choice: Choice
+
+    def fit(
+        self, folder: str | Path, *, resume: bool = False, overwrite: bool = False, progress: bool | None = None
+    ) -> "Run":
+        """Fit, and keep the run in a folder.
+
+        Args:
+            folder: of the run, new or empty.
+            resume: go on with the same run, where the folder holds it.
+            overwrite: take away a run that the folder holds.
+        """
+        target = Path(folder)
+        require_free(target, resume=resume, overwrite=overwrite)
+        if overwrite:
+            remove(target)
+        self._claim(target)
+        posterior = fit(
+            self.model,
+            self.data,
+            self.choice,
+            seed=self.config.seed,
+            progress=progress,
+            checkpoint=target,
+            resume=resume,
+        )
+        return Run(target, self.config, self.encoding, posterior)
+
+    def _claim(self, folder: Path) -> None:
+        """Write down what the run is, where the folder does not hold another."""
+        if (folder / CONFIG).exists():
+            mine, held = asdict(self.config), asdict(Config.read(folder / CONFIG))
+            different = [name for name in mine if mine[name] != held[name]]
+            if different:
+                raise ValueError(
+                    f"{folder} holds another run: its {', '.join(different)} differ; go on with that one "
+                    f"(credo fit --resume --out {folder}), or choose another --out"
+                )
+            return
+        folder.mkdir(parents=True, exist_ok=True)
+        self.encoding.save(folder / COLUMNS)
+        self.config.write(folder / CONFIG)  # last: what has a config is a run
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A network that was fitted to a table, and knows how the table's columns became numbers."""
+
+    folder: Path
+    config: Config
+    encoding: Encoding
+    posterior: Posterior
+
+    @classmethod
+    def fit(cls, config: Config, folder: str | Path, **options: Any) -> "Run":
+        """Read the table, fit, and keep the run in a folder; options as in `Prepared.fit`."""
+        return prepare(config).fit(folder, **options)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> "Run":
+        """The finished run in a folder."""
+        source = Path(folder)
+        if not source.exists():
+            raise FileNotFoundError(f"{source} does not exist; name the folder of a run, which credo fit --out makes")
+        if not is_run(source) or not (source / CONFIG).exists():
+            raise ValueError(f"{source} is no run of credo fit: it has no {CONFIG}")
+        if not (source / MANIFEST).exists():
+            raise ValueError(
+                f"{source} holds a run that has not ended; go on with it: credo fit --resume --out {source}"
+            )
+        return cls(source, Config.read(source / CONFIG), Encoding.load(source / COLUMNS), load(source))
+
+    def predict(
+        self, file: str | Path, *, level: float = 0.95, keep: Sequence[str] = (), unknown: Unknown = "error"
+    ) -> "Iterator[pl.DataFrame]":
+        """Predictions for the rows of a table, some at a time, as in `credo.tables.predictions`.
+
+        Args:
+            file: with the columns of the training table; the target is not needed.
+            level: the probability between lower and upper.
+            keep: columns to copy from the table.
+            unknown: "error", or "missing" to treat new categories as missing.
+        """
+        table = as_table(file)
+        for name in keep:
+            if name not in table.columns:
+                raise ValueError(f"{table.path} has no column {name!r} to keep{nearest(name, table.columns)}")
+        if not 0 < level < 1:
+            raise ValueError(f"level is {level}; it is a probability, between 0 and 1")
+        parts = ((rows.select(keep), x) for rows, x in self.encoding.inputs(table, unknown=unknown))
+        for kept, x in regrouped(parts, BATCH_ROWS):
+            said = prediction_frame(self.posterior.predict(x), self.encoding.target, level=level)
+            if twice := [name for name in keep if name in said.columns]:
+                raise ValueError(f"the column {twice[0]!r} cannot be kept: the predictions have one of that name")
+            yield kept.hstack(said) if keep else said
+
+    def evaluate(self, file: str | Path, *, unknown: Unknown = "error") -> "Scores":
+        """Every score that a test table allows."""
+        return evaluate(self.posterior, self.test_data(file, unknown=unknown))
+
+    def test_data(self, file: str | Path, *, unknown: Unknown = "error") -> Data:
+        """A test table as numbers."""
+        return self.encoding.data(file, unknown=unknown)
+
+
+def prepare(config: Config) -> Prepared:
+    """Read the table of a run, and settle all that was left open: the task, the method and why, the checksum."""
+    table = as_table(config.data)
+    found = checksum(table.path)
+    if config.data_sha256 not in ("", found):
+        raise ValueError(
+            f"{table.path} is not the file that the run was made from: its checksum differs; get that file, or fit "
+            "this one anew without --config"
+        )
+    encoding = Encoding.learn(table, config.target, task=config.task or None, drop=config.drop)
+    data, model = encoding.data(table), model_of(config, encoding)
+    choice = chosen(config, model, data)
+    settled = replace(
+        config,
+        data=str(table.path.resolve()),
+        data_sha256=found,
+        target=encoding.target.name,
+        task=encoding.target.task,
+        why=choice.why,
+        credo_version=__version__,
+        **_named(choice.method),
+    )
+    return Prepared(settled, encoding, data, model, choice)
+
+
+def model_of(config: Config, encoding: Encoding) -> Model:
+    """The network of a run, with its prior and its likelihood."""
+    network = networks.from_text(config.network, encoding.target.num_outputs)
+    prior = priors.normal(config.prior_scale)
+    return classification(network, prior=prior) if encoding.target.is_classes else regression(network, prior=prior)
+
+
+def chosen(config: Config, model: Model, data: Data) -> Choice:
+    """The method of a run with its settings, and why it was chosen where the user left that open."""
+    if config.method != "auto":
+        return Choice(build(config.method, config.settings), config.why)
+    if config.settings:
+        raise ValueError(f"settings ({', '.join(config.settings)}) are those of a method; name it with --method")
+    return choose(model, data)
+
+
+def describe(folder: str | Path) -> dict[str, Any]:
+    """What a run is, finished or not, as plain values: state, settings, columns, model, diagnostics, verdict."""
+    source = Path(folder)
+    finished = (source / MANIFEST).exists() or not (source / FIT).exists()
+    run = Run.load(source) if finished else None
+    config, encoding = (run.config, run.encoding) if run else _begun(source)
+    state = f"not ended yet; go on with it: credo fit --resume --out {source}"
+    if run:
+        made = run.posterior.provenance
+        num = run.posterior.model.num_parameters
+        state = f"{num:,} parameters, fitted to {made.num_data:,} rows in {made.seconds:.1f} s"
+    return {
+        "state": state,
+        "finished": finished,
+        "settings": {name: value for name, value in asdict(config).items() if value not in ("", (), {})},
+        "columns": dict(encoding.says),
+        "model": str(run.posterior.model.describe()) if run else "",
+        "diagnostics": str(run.posterior.diagnostics) if run else "",
+        "verdict": run.posterior.diagnostics.verdict if run else "",
+    }
+
+
+def is_run(folder: Path) -> bool:
+    """Whether a folder holds a run, finished or not."""
+    return (folder / CONFIG).exists() or (folder / FIT).exists() or is_saved(folder)
+
+
+def require_free(folder: Path, *, resume: bool, overwrite: bool) -> None:
+    """Refuse a folder that a run cannot begin in: one that holds a run, unless that is wanted, or anything else."""
+    if is_run(folder):
+        if not (resume or overwrite):
+            raise ValueError(
+                f"{folder} holds a run already; choose another --out, go on with it (--resume), or replace it "
+                "(--overwrite)"
+            )
+    elif folder.exists() and (not folder.is_dir() or any(path.suffix != PARTIAL for path in folder.iterdir())):
+        raise ValueError(f"{folder} exists and is no run of credo; choose a new or empty folder for --out")
+
+
+def remove(folder: Path) -> None:
+    """Take away the run that a folder holds, and nothing else."""
+    if not is_run(folder):
+        return
+    with locked(folder):
+        for path in [path for pattern in PATTERNS for path in folder.glob(pattern)]:
+            path.unlink()
+        if (folder / CHECKPOINT).exists():
+            shutil.rmtree(folder / CHECKPOINT)
+
+
+def _begun(folder: Path) -> tuple[Config, Encoding]:
+    return Config.read(folder / CONFIG), Encoding.load(folder / COLUMNS)
+
+
+def _named(method: Method) -> dict[str, Any]:
+    """A method as name and settings; "auto" once more where those do not say it all."""
+    name, settings = name_of(method), settings_of(method)
+    return (
+        {"method": name, "settings": settings}
+        if build(name, settings) == method
+        else {"method": "auto", "settings": {}}
+    )
+
+
+def _require_type(source: Path, name: str, value: Any) -> None:
+    expected: Any = {"seed": int, "prior_scale": (int, float), "drop": list, "settings": dict}.get(name, str)
+    if not isinstance(value, expected):
+        raise ValueError(f"{source}: {name} cannot be {value!r}; compare the {CONFIG} of any run")
