@@ -27,12 +27,13 @@ from .inference.mcmc.metropolis import MetropolisHastings as MetropolisHastings
 from .inference.mcmc.metropolis import Proposal as Proposal
 from .inference.mcmc.nuts import NUTS as NUTS
 from .inference.mcmc.tempering import ParallelTempering as ParallelTempering
+from .inference.outcome import NonFiniteError as NonFiniteError
 from .inference.point.map import MAP as MAP
 from .inference.point.map import MLE as MLE
-from .inference.run import NonFiniteError as NonFiniteError
 from .inference.sgmcmc import schedules as schedules
 from .inference.sgmcmc.sghmc import SGHMC as SGHMC
 from .inference.sgmcmc.sgld import SGLD as SGLD
+from .inference.sgmcmc.sgnht import SGNHT as SGNHT
 from .inference.variational.ivon import IVON as IVON
 from .inference.variational.swag import SWAG as SWAG
 from .inference.variational.vi import VI as VI

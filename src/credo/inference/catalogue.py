@@ -57,12 +57,13 @@ class Entry:
     def abilities(self) -> dict[str, bool]:
         """What some methods can do and others cannot."""
         method = self.type()
+        plan = method.plan()
         # An ensemble, or a Laplace approximation, trains by another method.
         parts = (method, getattr(method, "method", None), getattr(method, "training", None))
         return {
             "runs on minibatches": any(hasattr(part, "batch_size") for part in parts),
-            "stops early by held-out data": method.uses_held_out,
-            "learns the parameters of a prior": method.learns_xi,
+            "stops early by held-out data": plan.uses_held_out,
+            "learns the parameters of a prior": plan.learns_xi,
         }
 
     @property

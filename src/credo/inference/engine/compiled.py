@@ -12,6 +12,7 @@ import jax.numpy as jnp
 
 from credo.inference.engine.minibatch import minibatch
 from credo.inference.method import Method
+from credo.inference.plan import Plan
 from credo.models.program import Model
 from credo.typing import Array, Batch, Key, Theta, Tree
 
@@ -30,11 +31,12 @@ def begin(
     """The key of chain number `index`, its first state, and which rows it sees if not all of them."""
     own = jax.random.fold_in(key, index)
     start_key, init_key, step_key = jax.random.split(own, 3)
-    if theta is None and method.start == "network":
+    plan = method.plan()
+    if theta is None and plan.start == "network":
         theta = model.initial_theta(start_key)
     elif theta is None:
         theta = {name: leaf[0] for name, leaf in model.sample_prior(start_key, 1).items()}
-    rows = method.rows(jax.random.fold_in(own, 0), data.x.shape[0])
+    rows = _rows_of(plan, jax.random.fold_in(own, 0), data.x.shape[0])
     state = method.init(init_key, model, theta, data if rows is None else _taken(data, rows), held_out)
     # Weakly typed leaves would make the first chunk a program of its own.
     return step_key, jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.result_type(leaf)), state), rows
@@ -91,6 +93,13 @@ def chunk(
     draw_shape = jax.eval_shape(draw, state)
     carry = (state, _zeros(draw_shape, max_draws), _zeros(info_shape, max_records))
     return jax.lax.fori_loop(0, num_records, record, carry)
+
+
+def _rows_of(plan: Plan, key: Key, num_rows: int) -> Array | None:
+    """The rows that a chain sees, by number; None for all of them, without their numbers."""
+    if plan.rows == "resampled":
+        return jax.random.randint(key, (num_rows,), 0, num_rows)
+    return jnp.arange(num_rows) if plan.rows == "numbered" else None
 
 
 def _over_chains(lockstep: bool, function: Callable[..., Tree], *arguments: Tree) -> Tree:
