@@ -12,6 +12,8 @@ class Plan:
 
     Arguments:
         num_cycles: a chain does all of that so many times.
+        independent_batches: whether a minibatch may hold the rows of the one before. Those of an epoch are disjoint
+            otherwise, and their gradient noise is not white: much of it cancels.
         start: where chains start: "prior" (a draw), "network" (its own values), or a method to run first.
         rows: which rows a chain sees: "all"; "numbered", all with their numbers in the batches; or "resampled", as many
             as there are, drawn with replacement.
@@ -27,6 +29,7 @@ class Plan:
     num_chains: int = 1
     batch_size: int | None = None
     num_cycles: int = 1
+    independent_batches: bool = False
     start: Any = "prior"
     rows: Literal["all", "numbered", "resampled"] = "all"
     lockstep: bool = False

@@ -18,7 +18,7 @@ from credo.typing import Array, Batch, Theta
 START_WHERE_FINITE = "start where the density is finite: start=credo.MAP(), or a narrower prior"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Sampler(Method):
     """Draws of theta in chains.
 

@@ -46,7 +46,7 @@ def begin(
 def chunk(
     method: Method,
     model: Model,
-    batch_size: int | None,
+    plan: Plan,
     sizes: tuple[int, int],
     lockstep: bool,
     key: Key,
@@ -64,12 +64,12 @@ def chunk(
     first, num_records, thin = span
     max_records, max_draws = sizes
     # One gather for all steps, where all of them see the same rows.
-    is_whole = batch_size is None and rows is not None
+    is_whole = plan.batch_size is None and rows is not None
     whole = _over_chains(lockstep, lambda rows: _taken(data, rows), rows) if is_whole else None
 
     def step_of_one(number: Array, key: Key, state: Tree, rows: Array | None, whole: Any) -> tuple[Tree, Any]:
         batch_key, step_key = jax.random.split(key)
-        batch = whole if is_whole else _batch(batch_key, number, data, rows, batch_size)
+        batch = whole if is_whole else _batch(batch_key, number, data, rows, plan)
         return method.step(jax.random.fold_in(step_key, number), model, state, batch)
 
     def step(number: Array, state: Tree) -> tuple[Tree, Any]:
@@ -106,13 +106,12 @@ def _over_chains(lockstep: bool, function: Callable[..., Tree], *arguments: Tree
     return (jax.vmap(function) if lockstep else function)(*arguments)
 
 
-def _batch(key: Key, number: Array, data: Batch, rows: Array | None, size: int | None) -> Batch:
+def _batch(key: Key, number: Array, data: Batch, rows: Array | None, plan: Plan) -> Batch:
     """Batch number `number` of all data, or of the rows that a chain sees."""
-    if size is None:
+    if plan.batch_size is None:
         return data
-    if rows is None:
-        return minibatch(key, number, data, size)
-    return _taken(data, minibatch(key, number, Batch(rows, rows, data.total), size).x)
+    taken = partial(minibatch, key, number, size=plan.batch_size, independent=plan.independent_batches)
+    return taken(data) if rows is None else _taken(data, taken(Batch(rows, rows, data.total)).x)
 
 
 def _taken(data: Batch, rows: Array) -> Batch:

@@ -114,7 +114,7 @@ class Driver:
 
     def chunk(self, unit: Chain | Group, *, num_records: int, thin: int) -> tuple[Tree, Tree, Any]:
         sizes = (self.max_records, self.max_draws)
-        static = (self.method, self.model, self.plan.batch_size, sizes, isinstance(unit, Group))
+        static = (self.method, self.model, self.plan, sizes, isinstance(unit, Group))
         span = np.array([_chains_of(unit)[0].step, num_records, thin], np.int32)
         return compiled.chunk(*static, unit.key, unit.state, unit.data, unit.rows, span)
 

@@ -40,7 +40,7 @@ class HamiltonianInfo(NamedTuple):
     step_size: Array
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Hamiltonian(FlatSampler):
     """What HMC and NUTS share: the warm-up, and the figures of a step.
 
@@ -96,7 +96,7 @@ class Hamiltonian(FlatSampler):
         return 3 * 4 * num_parameters**2 * self.num_chains if self.mass == "full" else 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class HMC(Hamiltonian):
     """Hamiltonian Monte Carlo: exact, and as good as its trajectory length; `NUTS` finds that by itself.
 

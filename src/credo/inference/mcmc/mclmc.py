@@ -85,7 +85,7 @@ class MCLMCInfo(NamedTuple):
     length: Array
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class MCLMC(FlatSampler):
     """Microcanonical Langevin Monte Carlo: two gradients per step and no rejections, for posteriors of many dimensions.
 

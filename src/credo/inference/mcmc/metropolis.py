@@ -6,7 +6,7 @@ counted, which would not sample from f).
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar, NamedTuple
 
 import jax
@@ -61,7 +61,8 @@ class MetropolisHastings(Sampler):
         thin: steps per kept draw. Random walks are strongly correlated, so that keeping every step only costs memory.
     """
 
-    proposal: Proposal = field(kw_only=True)
+    proposal: Proposal
+    _: KW_ONLY
     num_warmup: int = 5000
     thin: int = 50
 
@@ -130,7 +131,8 @@ class Metropolis(MetropolisHastings):
         if_non_finite=START_WHERE_FINITE,
     )
 
-    proposal: str | Proposal = field(default="normal", kw_only=True)  # type: ignore[assignment]
+    proposal: str | Proposal = "normal"  # type: ignore[assignment]
+    _: KW_ONLY
     scale: float | None = None
     target_acceptance: float = BEST_ACCEPTANCE
 

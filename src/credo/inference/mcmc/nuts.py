@@ -14,7 +14,7 @@ from credo.inference.sampler import START_WHERE_FINITE
 from credo.typing import Key
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class NUTS(Hamiltonian):
     """The No-U-Turn sampler, the exact method to measure others by.
 

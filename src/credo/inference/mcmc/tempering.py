@@ -60,7 +60,7 @@ class TemperingInfo(NamedTuple):
     round_trips: Array
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ParallelTempering(FlatSampler):
     """Hamiltonian Monte Carlo at several temperatures that exchange their states: exact where there are several modes.
 

@@ -51,7 +51,7 @@ class DynamicsInfo(NamedTuple):
     step_size: Array
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Dynamics(Sampler):
     """A chain driven by the gradients of minibatches and by noise, without an accept step.
 

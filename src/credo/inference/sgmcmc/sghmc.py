@@ -18,7 +18,7 @@ from credo.inference.sgmcmc.sgld import SGLD
 from credo.typing import Theta, Tree
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SGHMC(Dynamics):
     """Stochastic gradient Hamiltonian Monte Carlo, as SGD with momentum 1 − α and learning rate ε/2.
 

@@ -14,7 +14,7 @@ from credo.inference.sgmcmc.dynamics import SMALLER_STEPS, Dynamics
 from credo.typing import Theta
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SGLD(Dynamics):
     """Stochastic gradient Langevin dynamics: an SGD step and noise of matching size.
 
