@@ -113,7 +113,7 @@ def test_prior_predict_needs_no_data_and_averages_over_the_prior(model):
     assert (marginal.num_draws, marginal.mean.shape) == (500, (12,))
     # E[share²]·4·|x|² is the variance of the function.
     np.testing.assert_allclose(marginal.epistemic, 4 / 3 * np.sum(X**2, 1), rtol=0.4)
-    with pytest.raises(ValueError, match="num_draws must be at least 1, got 0"):
+    with pytest.raises(ValueError, match="num_draws must be a whole number of at least 1, got 0"):
         model.prior_predict(X, num_draws=0)
     with pytest.raises(ValueError, match=r"rows of shape \(1,\)"):
         model.prior_predict(X[:, :1])

@@ -52,5 +52,5 @@ def test_not_a_text():
 
 
 def test_outputs_are_checked():
-    with pytest.raises(ValueError, match="out must be a positive int"):
+    with pytest.raises(ValueError, match="out must be a whole number of at least 1, got 0"):
         from_text("linear", 0)

@@ -16,15 +16,14 @@ def fan_ins(params: Theta, *, outputs_first: bool = False) -> dict[str, int]:
     of shape (..., in, out) has all its axes but the last as inputs; a bias or scale takes the fan-in of the
     kernel in its own layer, and 1 where there is none (normalisation).
 
-    Args:
+    Arguments:
         params: arrays by dotted path.
         outputs_first: whether weights have shape (out, in, ...), as in equinox.
 
-    Example:
-        >>> import jax.numpy as jnp
-        >>> from credo.networks.fan_in import fan_ins
-        >>> fan_ins({"conv.kernel": jnp.ones((5, 5, 16, 32)), "conv.bias": jnp.ones(32)})
-        {'conv.kernel': 400, 'conv.bias': 400}
+    >>> import jax.numpy as jnp
+    >>> from credo.networks.fan_in import fan_ins
+    >>> fan_ins({"conv.kernel": jnp.ones((5, 5, 16, 32)), "conv.bias": jnp.ones(32)})
+    {'conv.kernel': 400, 'conv.bias': 400}
     """
 
     def fan_in(path: str) -> int:

@@ -56,18 +56,17 @@ def functional(net: Any, x: Any = None) -> Network:
     `with_statistics` for batch statistics that fit the data, and `credo.MCDropout` for dropout that stays on. A
     parameter that two nnx layers share appears once.
 
-    Args:
+    Arguments:
         net: a flax.nnx module, a flax.linen module or `(module, variables)`, an equinox module (it acts on
             one example, so it is mapped over the rows of x) or `(module, state)`, a pair `(apply, params)`
             with `apply(params, x) -> output` and any tree of arrays, or a `Network`, returned as it is.
         x: an example batch of shape (n, ...), an array or a `jax.ShapeDtypeStruct`: only its shape and dtype
             are used, and only for networks that do not know their input shape yet.
 
-    Example:
-        >>> from credo.networks import MLP, functional
-        >>> network = functional(MLP([50], 1, inputs=3))
-        >>> network.params["hidden.0.kernel"].shape, network.fan_in["head.bias"]
-        ((3, 50), 50)
+    >>> from credo.networks import MLP, functional
+    >>> network = functional(MLP([50], 1, inputs=3))
+    >>> network.params["hidden.0.kernel"].shape, network.fan_in["head.bias"]
+    ((3, 50), 50)
     """
     # Also inside a trace the initial values are constants: no tracer leaks into `params`.
     with jax.ensure_compile_time_eval():
@@ -77,13 +76,12 @@ def functional(net: Any, x: Any = None) -> Network:
 def network_config(net: Any) -> dict[str, Any] | None:
     """What `from_config` needs to make the network again, as far as it is known before the data; else None.
 
-    Args:
+    Arguments:
         net: anything that `functional` takes.
 
-    Example:
-        >>> from credo.networks import MLP, network_config
-        >>> network_config(MLP([50], 1))["features"]
-        [50]
+    >>> from credo.networks import MLP, network_config
+    >>> network_config(MLP([50], 1))["features"]
+    [50]
     """
     return net.config if isinstance(net, Network) or type(net) in REGISTRY.values() else None
 

@@ -35,7 +35,7 @@ def with_statistics(net: Any, x: Any, params: Theta | None = None) -> Any:
     All rows are one batch: each layer of batch normalisation takes mean and variance (1/n) over all of them, and passes
     on what it has normalised with these. Dropout is off. The object passed in is never changed.
 
-    Args:
+    Arguments:
         net: a flax.nnx module, a flax.linen module or `(module, variables)`, or an equinox `(module, state)`, with
             layers of batch normalisation of their framework.
         x: (n, ...), as the network sees them: standardised where the data are. A few thousand rows are enough.
@@ -45,11 +45,10 @@ def with_statistics(net: Any, x: Any, params: Theta | None = None) -> Any:
     Returns:
         A network of the same kind; for a linen module without variables, `(module, variables)`.
 
-    Example:
-        >>> import numpy as np
-        >>> net = nnx.Sequential(nnx.BatchNorm(3, rngs=nnx.Rngs(0)), nnx.Linear(3, 1, rngs=nnx.Rngs(0)))
-        >>> print(with_statistics(net, np.full((5, 3), 7.0)).layers[0].mean[...])
-        [7. 7. 7.]
+    >>> import numpy as np
+    >>> net = nnx.Sequential(nnx.BatchNorm(3, rngs=nnx.Rngs(0)), nnx.Linear(3, 1, rngs=nnx.Rngs(0)))
+    >>> print(with_statistics(net, np.full((5, 3), 7.0)).layers[0].mean[...])
+    [7. 7. 7.]
     """
     rows = jnp.asarray(x)
     if isinstance(net, nnx.Module) and callable(net):

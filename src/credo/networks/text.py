@@ -12,17 +12,16 @@ EXAMPLES = "'linear', 'mlp:50,50' or 'mlp:50,50,relu'"
 def from_text(text: str, out: int) -> ZooNetwork:
     """The network that a text names: "linear", or "mlp:" with the units of each hidden layer.
 
-    Args:
+    Arguments:
         text: "linear"; "mlp:50,50" for two hidden layers of 50 units; "mlp:50,50,relu" for another activation than
             tanh, one of `credo.networks.zoo.ACTIVATIONS`. Capitals and spaces do not matter.
         out: the number of outputs.
 
-    Example:
-        >>> from credo.networks import from_text
-        >>> from_text("mlp:50,50,relu", 1).config
-        {'name': 'MLP', 'features': [50, 50], 'out': 1, 'activation': 'relu', 'inputs': None, 'seed': 0}
-        >>> from_text("linear", 3).features
-        ()
+    >>> from credo.networks import from_text
+    >>> from_text("mlp:50,50,relu", 1).config
+    {'name': 'MLP', 'features': [50, 50], 'out': 1, 'activation': 'relu', 'inputs': None, 'seed': 0}
+    >>> from_text("linear", 3).features
+    ()
     """
     if not isinstance(text, str):
         raise ValueError(f"network is of type {type(text).__name__}; pass a text such as {EXAMPLES}")

@@ -27,7 +27,7 @@ def load_params(net: Any, source: Any, x: Any = None) -> Theta:
     ("params.", "module.") is taken off. A "weight" where the network has a "kernel" is taken for one of PyTorch or
     equinox, (out, in, …), and its axes are moved.
 
-    Args:
+    Arguments:
         net: anything that `functional` takes.
         source: a flax.nnx module or state, linen variables or parameters, an equinox module, a dict of arrays, flat or
             nested, or the path of a safetensors file. Arrays that are not of a floating type are passed over.
@@ -36,12 +36,11 @@ def load_params(net: Any, source: Any, x: Any = None) -> Theta:
     Returns:
         Arrays by path, ready for `params=` of the methods that take a trained network.
 
-    Example:
-        >>> from credo.networks import MLP, load_params
-        >>> net, trained = MLP([4], 1, inputs=2), MLP([4], 1, inputs=2, seed=7)
-        >>> params = load_params(net, nnx.state(trained))
-        >>> bool(np.all(params["head.kernel"] == trained.head.kernel[...]))
-        True
+    >>> from credo.networks import MLP, load_params
+    >>> net, trained = MLP([4], 1, inputs=2), MLP([4], 1, inputs=2, seed=7)
+    >>> params = load_params(net, nnx.state(trained))
+    >>> bool(np.all(params["head.kernel"] == trained.head.kernel[...]))
+    True
     """
     return matched(functional(net, x).params, source)
 

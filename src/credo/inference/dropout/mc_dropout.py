@@ -28,20 +28,19 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from credo._checks import require_at_least
-from credo._text import nearest
+from credo._checks import require_at_least, require_one_of
 from credo.data import as_data
 from credo.inference.engine import driver as engine
 from credo.inference.guide import Guide
 from credo.inference.method import Method
 from credo.inference.needs import Needs
 from credo.inference.plan import Plan
-from credo.inference.point.map import Schedule, named_optimizer
+from credo.inference.point.map import LearningRate, named_optimizer
 from credo.inference.run import Run
 from credo.inference.trained import trained_theta
 from credo.models.places import Place, as_weights, places_of, variances, with_masks
 from credo.models.program import Model
-from credo.networks.masks import KINDS, Kind, draw_masks
+from credo.networks.masks import MASK_KINDS, MaskKind, draw_masks
 from credo.posterior import Provenance
 from credo.posterior.dropout import Dropout
 from credo.typing import Array, Batch, Key, Theta, Tree
@@ -110,11 +109,11 @@ class MCDropout(Method):
     )
 
     rate: float = 0.1
-    kind: Kind = "bernoulli"
+    kind: MaskKind = "bernoulli"
     drop_inputs: bool = False
     num_steps: int = 5000
     optimizer: str | optax.GradientTransformation = "adam"
-    learning_rate: Schedule = 1e-2
+    learning_rate: LearningRate = 1e-2
     batch_size: int | None = None
     num_draws: int = 1
     start: str | Method = "network"
@@ -127,8 +126,7 @@ class MCDropout(Method):
             raise ValueError(
                 f"rate must lie between 0 and 1, got {self.rate}; it is the share of units that are dropped"
             )
-        if self.kind not in KINDS:
-            raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {self.kind!r}{nearest(self.kind, KINDS)}")
+        require_one_of(MASK_KINDS, kind=self.kind)
         self.transformation()
 
     def transformation(self) -> optax.GradientTransformation:
@@ -172,7 +170,7 @@ class MCDropout(Method):
 
     @classmethod
     def from_trained(
-        cls, model: Model, data: Any, params: Any = None, *, kind: Kind = "bernoulli", seed: int = 0
+        cls, model: Model, data: Any, params: Any = None, *, kind: MaskKind = "bernoulli", seed: int = 0
     ) -> "Dropout":
         """A network that was trained with dropout layers as a posterior, without training: dropout stays on.
 
@@ -297,7 +295,7 @@ class _Settling(MCDropout):
         return optax.multi_transform(kinds, labels)
 
 
-def _settled(model: Model, theta: Theta, unknown: frozenset[str], data: Batch, kind: Kind, seed: int) -> Theta:
+def _settled(model: Model, theta: Theta, unknown: frozenset[str], data: Batch, kind: MaskKind, seed: int) -> Theta:
     """theta with the latents that a trained network does not tell where the ELBO is highest."""
     method = _Settling(
         kind=kind,
@@ -311,7 +309,7 @@ def _settled(model: Model, theta: Theta, unknown: frozenset[str], data: Batch, k
     return {name: np.asarray(leaf[0]) for name, leaf in run.states.phi.mean.items()}
 
 
-def entropy(kind: Kind, mean: Theta, places: Sequence[Place], rates: Theta) -> Array:
+def entropy(kind: MaskKind, mean: Theta, places: Sequence[Place], rates: Theta) -> Array:
     """Of the masks, as a distribution over weights, up to a constant.
 
         bernoulli   Σ_units H(p)            gaussian   Σ_units ½ log(2πe ‖m‖² p/(1 − p))

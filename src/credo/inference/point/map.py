@@ -23,10 +23,10 @@ from credo.models.program import Model
 from credo.posterior import Draws
 from credo.typing import Array, Batch, Key, Theta, Tree
 
-Schedule = float | Callable[[Any], Any]
+LearningRate = float | Callable[[Any], Any]
 
 
-def named_optimizer(optimizer: str | optax.GradientTransformation, learning_rate: Schedule) -> Any:
+def named_optimizer(optimizer: str | optax.GradientTransformation, learning_rate: LearningRate) -> Any:
     """The optax optimiser that a name and a learning rate stand for; or the optimiser itself."""
     if not isinstance(optimizer, str):
         return optimizer
@@ -94,7 +94,7 @@ class MAP(Method):
 
     num_steps: int = 2000
     optimizer: str | optax.GradientTransformation = "adam"
-    learning_rate: Schedule = 1e-2
+    learning_rate: LearningRate = 1e-2
     batch_size: int | None = None
     start: str | Method = "network"
     patience: int = 10

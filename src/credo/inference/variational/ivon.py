@@ -21,7 +21,7 @@ from credo.inference.guide import Guide
 from credo.inference.method import Method
 from credo.inference.needs import Needs
 from credo.inference.plan import Plan
-from credo.inference.point.map import Schedule
+from credo.inference.point.map import LearningRate
 from credo.inference.run import Run
 from credo.inference.variational.importance import evidence
 from credo.inference.variational.vi import VIInfo, as_gaussian
@@ -71,7 +71,7 @@ class IVON(Method):
     )
 
     num_steps: int = 5000
-    learning_rate: Schedule = 0.1
+    learning_rate: LearningRate = 0.1
     batch_size: int | None = None
     initial_curvature: float = 1.0
     momentum: float = 0.9

@@ -29,7 +29,7 @@ from credo.inference.guide import Guide
 from credo.inference.method import Method
 from credo.inference.needs import Needs
 from credo.inference.plan import Plan
-from credo.inference.point.map import MAP, PointInfo, PointState, Schedule, named_optimizer
+from credo.inference.point.map import MAP, LearningRate, PointInfo, PointState, named_optimizer
 from credo.inference.run import Run
 from credo.inference.variational.importance import evidence
 from credo.models.program import Model
@@ -132,7 +132,7 @@ class SWAG(Method):
     rank: int | None = 20
     collect_every: int = 20
     optimizer: str | optax.GradientTransformation = "sgd"
-    learning_rate: Schedule = 1e-3
+    learning_rate: LearningRate = 1e-3
     collecting_rate: float = 1e-3
     momentum: float = 0.9
     batch_size: int | None = 32

@@ -26,7 +26,7 @@ from credo.inference.guide import Guide
 from credo.inference.method import Method
 from credo.inference.needs import Needs
 from credo.inference.plan import Plan
-from credo.inference.point.map import Schedule, named_optimizer
+from credo.inference.point.map import LearningRate, named_optimizer
 from credo.inference.run import Run
 from credo.inference.variational import local_noise
 from credo.inference.variational.families import INSTEAD_OF_FLOW, Family, FlowFamily, MeanField, as_family
@@ -104,8 +104,8 @@ class BayesByBackprop(Method):
     family: str | Family = "diagonal"
     estimator: Estimator | None = None
     optimizer: str | optax.GradientTransformation = "adam"
-    learning_rate: Schedule = 1e-2
-    xi_learning_rate: Schedule | None = None
+    learning_rate: LearningRate = 1e-2
+    xi_learning_rate: LearningRate | None = None
     batch_size: int | None = None
     num_draws: int = 1
     initial_scale: float = 0.01
