@@ -186,7 +186,7 @@ def test_other_refusals():
         regression((lambda p, x: x @ p["noise"], {"noise": jnp.ones((2, 1))})).bind((X, Y[:, 0]))
     with pytest.raises(ValueError, match=r"to \(7, 1, 1\); expected \(7, number of outputs\)"):
         regression((lambda p, x: (x @ p["w"])[..., None], {"w": jnp.ones((2, 1))})).bind((X, Y[:, 0]))
-    with pytest.raises(ValueError, match="noise must be one of .*, got 'fll'; did you mean 'full'"):
+    with pytest.raises(ValueError, match=r"noise must be one of .*, got 'fll'; did you mean 'full'"):
         likelihoods.from_config({"name": "fll"})
-    with pytest.raises(ValueError, match="model must be one of .*, got 'regresion'; did you mean 'regression'"):
+    with pytest.raises(ValueError, match=r"model must be one of .*, got 'regresion'; did you mean 'regression'"):
         from_config({"model": "regresion"}, NETS[1])

@@ -26,7 +26,7 @@ def test_a_text_names_a_network(text, features, activation):
     [
         ("mpl:50", "did you mean 'mlp'"),
         ("resnet", "write 'linear', 'mlp:50,50' or 'mlp:50,50,relu'"),
-        ("", "is not known"),
+        ("", "is unknown"),
         ("linear:3", "no hidden layers to set"),
         ("mlp", "'' is not a number of units"),
         ("mlp:", "'' is not a number of units"),
@@ -47,7 +47,7 @@ def test_other_texts_are_refused(text, said):
 
 
 def test_not_a_text():
-    with pytest.raises(ValueError, match="type MLP; pass a text"):
+    with pytest.raises(ValueError, match="type MLP; pass text such as"):
         from_text(MLP([5], 1), 1)
 
 

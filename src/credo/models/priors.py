@@ -47,14 +47,24 @@ class Described:
 
 
 @dataclass(frozen=True)
-class Normal(Described):
-    """N(0, scale²), independent for every weight. See `normal`."""
-
-    name = "normal"
+class _Centred(Described):
+    family: ClassVar[type[dist.Distribution]]
     scale: float = 1.0
 
     def __call__(self, parameter: Parameter) -> dist.Distribution:
-        return _fill(dist.Normal(0.0, self.scale), parameter)
+        return _fill(self.family(0.0, self.scale), parameter)
+
+
+class Normal(_Centred):
+    """N(0, scale²), independent for every weight. See `normal`."""
+
+    name, family = "normal", dist.Normal
+
+
+class Laplace(_Centred):
+    """Laplace(0, scale): the ℓ1 penalty. See `laplace`."""
+
+    name, family = "laplace", dist.Laplace
 
 
 @dataclass(frozen=True)
@@ -69,17 +79,6 @@ class FanIn(Described):
         is_kernel = len(parameter.shape) >= 2
         scale = self.scale / np.sqrt(parameter.fan_in) if is_kernel else self.bias_scale
         return _fill(dist.Normal(0.0, float(scale)), parameter)
-
-
-@dataclass(frozen=True)
-class Laplace(Described):
-    """Laplace(0, scale): the ℓ1 penalty. See `laplace`."""
-
-    name = "laplace"
-    scale: float = 1.0
-
-    def __call__(self, parameter: Parameter) -> dist.Distribution:
-        return _fill(dist.Laplace(0.0, self.scale), parameter)
 
 
 @dataclass(frozen=True)

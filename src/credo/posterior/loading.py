@@ -34,8 +34,9 @@ def load(folder: str | Path, *, network: Any = None, model: Model | Sequence[Mod
     """
     source = Path(folder)
     manifest = _read_manifest(source)
-    stored_rows: dict[str, Any] = manifest["rows"]
-    rows = RowShapes(**{key: tuple(value) if isinstance(value, list) else value for key, value in stored_rows.items()})
+    shapes: dict[str, Any] = manifest["rows"]
+    shapes = {key: tuple(value) if isinstance(value, list) else value for key, value in shapes.items()}
+    rows = RowShapes(**shapes)
     bound = tuple(replace(one, rows=rows) for one in _rebuild_all(source, manifest["model"], network, model))
     arrays = read_arrays(source / manifest["arrays"], manifest["arrays_sha256"])
     stored = Stored(source, manifest, arrays, bound)
