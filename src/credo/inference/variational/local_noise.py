@@ -102,7 +102,7 @@ class _Noise(DataFlow):
 
     def product(self, product: Product) -> Array:
         """x @ mean plus noise."""
-        data, kernel = product.data, product.weights.value
+        data, kernel = plain(product.data), product.weights.value
         # Each product has a key of its own, by its place in the program.
         key = jax.random.fold_in(self.key, self.num_products)
         self.num_products += 1
