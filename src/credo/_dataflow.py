@@ -205,8 +205,9 @@ def _numbers(shape: Sequence[int]) -> np.ndarray:
 
 def _is_by_feature(leaf: Leaf, output: Output) -> bool:
     """Whether a leaf is a vector that has a number for each feature of an output."""
-    is_vector = leaf.shape == (leaf.entries.size,)
-    return is_vector and bool(np.all(np.equal(leaf.entries, output.entries)))
+    # Along axes of stride 0 the features are the same, all rows and places of most outputs: one of each will do.
+    features = output.entries[tuple(slice(None if stride else 1) for stride in output.entries.strides)]
+    return leaf.shape == (leaf.entries.size,) and bool(np.all(leaf.entries == features))
 
 
 def _reindexed(eqn: Any, entries: np.ndarray) -> np.ndarray | None:
