@@ -72,10 +72,13 @@ def network(name: str):
     if name == "cnn":
         net = networks.CNN(2, channels=[3, 4], kernel_size=3, features=[6], inputs=(12, 12))
         return net, normal(8, 12, 12), {"conv.0.kernel", "conv.1.kernel", "hidden.0.kernel", "head.kernel"}
+    if name == "linear":
+        net = (lambda params, x: x @ params["a"] @ params["b"], {"a": normal(3, 4), "b": normal(4, 2)})
+        return net, normal(8, 3), {"a", "b"}
     return (plain, {"w": normal(5, 3), "v": normal(2, 5), "b": normal(2)}), normal(8, 3), {"w", "v"}
 
 
-NETWORKS = ["nnx", "linen", "equinox", "equinox images", "cnn", "plain"]
+NETWORKS = ["nnx", "linen", "equinox", "equinox images", "cnn", "linear", "plain"]
 
 
 @pytest.mark.parametrize("name", NETWORKS)

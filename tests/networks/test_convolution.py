@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from flax import linen, nnx
 
+from credo._dataflow import CONVOLUTION
 from credo.networks import CNN, ResNet, functional
-from credo.networks.convolution import CONVOLUTION, with_patches
+from credo.networks.convolution import with_patches
 
 RNG = np.random.default_rng(0)
 

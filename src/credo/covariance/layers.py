@@ -4,8 +4,8 @@ For a dense layer s = aᵀW + b, the gradient of an output o in W is an outer pr
 vectors of each row say all about the Jacobian of that layer, and it is never written out. Where a row meets the same
 weights at several places (a convolution at its patches, a sequence at its steps) it is Σ_places a (∂o/∂s)ᵀ.
 
-The network is not asked to cooperate: the function is traced, and a *tap* of zeros is added to each product with a leaf
-of theta; the gradient in a tap is ∂o/∂s. A bias that is added to such a product belongs to its layer: an input of one.
+The network is not asked to cooperate: `DataFlow` finds its products with arrays of theta. A *tap* of zeros is added to
+each of them, and the gradient in a tap is ∂o/∂s. A bias that is added to a product belongs to its layer: an input of 1.
 """
 
 import math
@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.extend.core import ClosedJaxpr, JaxprEqn
+from jax.extend.core import ClosedJaxpr
 
-from credo._jaxpr import CALLS, REINDEXING, as_it_is, body, trace, walk
+from credo._dataflow import DataFlow, Leaf, Output, Product, leaves, plain, trace
 from credo.networks.convolution import with_patches
 from credo.typing import Array, Theta
 
@@ -91,11 +91,15 @@ def layers_of(function: Callable[[Theta], Array], theta: Theta) -> tuple[Layer, 
     >>> layers_of(lambda theta: x @ theta["w"] + theta["b"], {"w": jnp.ones((3, 2)), "b": jnp.ones(2)})[0].names
     ('w', 'b')
     """
-    found = _Walk(jax.eval_shape(function, theta).shape[0])
     closed = _traced(function, theta)
-    jax.eval_shape(lambda theta: found.run(closed, theta), theta)
-    unclear = {name for name, uses in found.uses.items() if uses > 1}
-    return tuple(_without_unclear(layer, unclear) for layer in found.layers if layer.kernel not in unclear)
+    found = _Taps(closed.out_avals[0].shape[0])
+    found.look(closed, theta)
+    unclear = {name for name, uses in found.uses.items() if len(uses) > 1}
+    return tuple(
+        replace(layer, bias=None) if layer.bias in unclear else layer
+        for layer in found.layers.values()
+        if layer.kernel not in unclear
+    )
 
 
 def jacobians(
@@ -110,24 +114,20 @@ def jacobians(
     ((8, 1, 3), (2, 8, 1, 2))
     """
     closed = _traced(function, theta)
-    num_rows = jax.eval_shape(function, theta).shape[0]
-    chosen = {layer.kernel: layer for layer in layers}
 
     def tapped(taps: Theta) -> tuple[Array, dict[str, Array]]:
-        walking = _Walk(num_rows, taps)
-        outputs = walking.run(closed, theta)
-        return outputs, walking.inputs
+        flow = _Taps(closed.out_avals[0].shape[0], taps)
+        (outputs,) = flow.run(closed, leaves(theta))
+        return outputs, flow.inputs
 
-    sizes = _Walk(num_rows)
-    jax.eval_shape(lambda theta: sizes.run(closed, theta), theta)
-    taps = {name: jnp.zeros(sizes.tap_shapes[name]) for name in chosen}
+    _, sizes = jax.eval_shape(tapped, {})
+    taps = {layer.kernel: jnp.zeros((*sizes[layer.kernel].shape[:2], layer.num_out)) for layer in layers}
     outputs, pull, inputs = jax.vjp(tapped, taps, has_aux=True)
     # The rows do not see each other: one cotangent for each output pulls back the gradients of all rows at once.
     basis = jnp.broadcast_to(jnp.eye(outputs.shape[1])[:, None], (outputs.shape[1], *outputs.shape))
     (gradients,) = jax.vmap(pull)(basis)
     return outputs, {
-        name: Jacobian(_with_one(inputs[name], layer), sizes.orders[name].gradients(gradients[name]))
-        for name, layer in chosen.items()
+        layer.kernel: Jacobian(_with_one(inputs[layer.kernel], layer), gradients[layer.kernel]) for layer in layers
     }
 
 
@@ -146,170 +146,61 @@ def row_jacobian(function: Callable[..., Array], theta: Theta, *by_row: Array) -
     return jax.vmap(of_row)(*by_row)
 
 
-# -- walking --------------------------------------------------------------------------------------------------
-
-
-class _Leaf(NamedTuple):
-    """An array of theta on its way to a product, and the numbers of its entries, which go the same way."""
-
-    name: str
-    shape: tuple[int, ...]
-    value: Array
-    entries: np.ndarray
-
-
-class _Product(NamedTuple):
-    """What has left a product with weights, before anything was computed with it; features along `axis`."""
-
-    value: Array
-    kernel: str
-    axis: int
-
-
-class _Order(NamedTuple):
-    """Where the data's axes are in the operand, and in what leaves the product."""
-
-    rows: tuple[int, ...]
-    contracted: tuple[int, ...]
-    kernel_first: bool
-
-    def inputs(self, data: Array) -> Array:
-        """(rows, places, in)."""
-        ordered = jnp.transpose(data, (*self.rows, *self.contracted))
-        places = math.prod(data.shape[axis] for axis in self.rows[1:])
-        return ordered.reshape(data.shape[self.rows[0]], places, -1)
-
-    def gradients(self, gradients: Array) -> Array:
-        """(outputs, rows, places, out), from the order of what leaves the product."""
-        if self.kernel_first:
-            num_kernel_axes = gradients.ndim - 1 - len(self.rows)
-            gradients = jnp.moveaxis(
-                gradients, range(1, 1 + num_kernel_axes), range(gradients.ndim - num_kernel_axes, gradients.ndim)
-            )
-        num = len(self.rows)
-        shape = gradients.shape
-        return gradients.reshape(*shape[:2], math.prod(shape[2 : 1 + num]), math.prod(shape[1 + num :]))
+# -- taps -----------------------------------------------------------------------------------------------------
 
 
 @dataclass
-class _Walk:
-    """Evaluates a jaxpr with taps at its products with arrays of theta; notes the layers and what enters them."""
+class _Taps(DataFlow):
+    """Adds a tap, (rows, places, out), to each product with an array of theta.
+
+    It notes the layers, and what enters them, (rows, places, in).
+    """
 
     num_rows: int
     taps: Theta = field(default_factory=dict)
-    layers: list[Layer] = field(default_factory=list)
+    layers: dict[str, Layer] = field(default_factory=dict)
     inputs: dict[str, Array] = field(default_factory=dict)
-    tap_shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    orders: dict[str, _Order] = field(default_factory=dict)
-    uses: dict[str, int] = field(default_factory=dict)
 
-    def run(self, closed: ClosedJaxpr, theta: Theta) -> Array:
-        leaves = [
-            _Leaf(name, value.shape, value, np.arange(math.prod(value.shape)).reshape(value.shape))
-            for name, value in sorted(theta.items())
-        ]
-        (outputs,) = walk(closed, leaves, self.equation)
-        return _plain(outputs)
-
-    def equation(self, eqn: JaxprEqn, inputs: list[Any]) -> list[Any]:
-        name = eqn.primitive.name
-        leaves = [value for value in inputs if isinstance(value, _Leaf)]
-        if leaves and name in CALLS:
-            return walk(body(eqn), inputs, self.equation)
-        if len(inputs) == 1 and (name in REINDEXING or _only_adds_axes(eqn)):
-            return [_moved(eqn, inputs[0])]
-        if len(leaves) == 1 and name == "dot_general":
-            layer = self.product(eqn, inputs)
-            if layer is not None:
-                return [layer]
-        for leaf in leaves:
-            if not (name == "add" and self.is_bias(inputs, leaf)):
-                # Used by something that is no layer, or by more than one.
-                self.uses[leaf.name] = self.uses.get(leaf.name, 0) + 2
-        return as_it_is(eqn, [_plain(value) for value in inputs])
-
-    def product(self, eqn: JaxprEqn, inputs: list[Any]) -> _Product | None:
-        """A product of data with a leaf of theta, tapped; None where the rows of the data cannot be told."""
-        side = 1 if isinstance(inputs[0], _Leaf) else 0
-        data, leaf = _plain(inputs[side]), inputs[1 - side]
-        contracted, batch = eqn.params["dimension_numbers"]
-        rows = tuple(axis for axis in range(data.ndim) if axis not in contracted[side])
-        if batch[side] or not rows or data.shape[rows[0]] != self.num_rows:
+    def product(self, product: Product) -> Array | None:
+        """The product, tapped; None where the rows of the data cannot be told."""
+        data, leaf, free = plain(product.data), product.weights, product.free
+        has_batch = len(free) + len(product.contracted) < data.ndim
+        if has_batch or product.is_convolution or isinstance(product.data, Leaf):
             return None
-        free = [axis for axis in range(leaf.value.ndim) if axis not in contracted[1 - side]]
-        num_in = math.prod(leaf.value.shape[axis] for axis in contracted[1 - side])
-        entries = np.transpose(leaf.entries, (*contracted[1 - side], *free)).ravel()
-        axes = _axes(leaf.shape, entries)
-        if axes is None:
+        axes = _axes(leaf.shape, np.transpose(leaf.entries, product.order))
+        if axes is None or not free or data.shape[free[0]] != self.num_rows:
             return None
-        self.uses[leaf.name] = self.uses.get(leaf.name, 0) + 1
-        order = _Order(rows, tuple(contracted[side]), kernel_first=side == 1)
-        output = eqn.primitive.bind(*[_plain(value) for value in inputs], **eqn.params)
-        self.layers.append(Layer(leaf.name, leaf.shape, axes, num_in, len(rows) == 1))
-        self.inputs[leaf.name] = order.inputs(data)
-        self.tap_shapes[leaf.name], self.orders[leaf.name] = output.shape, order
-        if leaf.name in self.taps:
-            output = output + self.taps[leaf.name]
-        # The features of several axes are no axis that a bias is known by.
-        axis = (0 if order.kernel_first else output.ndim - 1) if len(free) == 1 else -1
-        return _Product(output, leaf.name, axis)
+        name, output = leaf.name, product.times(data, leaf.value)
+        num_in = math.prod(data.shape[axis] for axis in product.contracted)
+        num_places = math.prod(data.shape[axis] for axis in free[1:])
+        self.layers[name] = Layer(name, leaf.shape, axes, num_in, meets_once=len(free) == 1)
+        self.inputs[name] = jnp.transpose(data, (*free, *product.contracted)).reshape(self.num_rows, num_places, num_in)
+        return output + _like(output, self.taps[name], product.free_after) if name in self.taps else output
 
-    def is_bias(self, inputs: list[Any], leaf: _Leaf) -> bool:
-        """Whether a vector is added to what has just left a product, along its features: then it is its bias."""
-        product = next((value for value in inputs if isinstance(value, _Product)), None)
-        if product is None or product.axis < 0:
-            return False
-        expected = [1] * product.value.ndim
-        expected[product.axis] = product.value.shape[product.axis]
-        index = next(index for index, layer in enumerate(self.layers) if layer.kernel == product.kernel)
-        is_vector = leaf.shape == (product.value.shape[product.axis],)
-        if not is_vector or list(leaf.value.shape) != expected or self.layers[index].bias is not None:
-            return False
-        self.uses[leaf.name] = self.uses.get(leaf.name, 0) + 1
-        self.layers[index] = replace(self.layers[index], bias=leaf.name)
-        return True
+    def bias(self, leaf: Leaf, output: Output) -> None:
+        if self.layers[output.kernel].bias is None:
+            self.layers[output.kernel] = replace(self.layers[output.kernel], bias=leaf.name)
 
 
-def _plain(value: Any) -> Any:
-    return value.value if isinstance(value, _Leaf | _Product) else value
-
-
-def _moved(eqn: JaxprEqn, value: Any) -> Any:
-    """What reindexing makes of a value: a leaf stays a leaf; a product stays one while its features stay an axis."""
-    (moved,) = as_it_is(eqn, [_plain(value)])
-    if isinstance(value, _Leaf):
-        if eqn.primitive.name == "transpose":
-            return value._replace(value=moved, entries=np.transpose(value.entries, eqn.params["permutation"]))
-        return value._replace(value=moved, entries=value.entries.reshape(moved.shape))
-    if isinstance(value, _Product) and value.axis >= 0:
-        if eqn.primitive.name == "transpose":
-            return _Product(moved, value.kernel, eqn.params["permutation"].index(value.axis))
-        is_last = value.axis == value.value.ndim - 1
-        if is_last and moved.ndim and moved.shape[-1] == value.value.shape[-1]:
-            return _Product(moved, value.kernel, moved.ndim - 1)
-    return moved
-
-
-def _only_adds_axes(eqn: JaxprEqn) -> bool:
-    before, after = (math.prod(getattr(one.aval, "shape", ())) for one in (eqn.invars[0], eqn.outvars[0]))
-    return eqn.primitive.name == "broadcast_in_dim" and before == after
+def _like(output: Array, tap: Array, free: tuple[int, ...]) -> Array:
+    """A tap, (rows, places, out), in the shape of an output whose axes `free` are those of rows and places."""
+    order = (*free, *(axis for axis in range(output.ndim) if axis not in free))
+    return jnp.transpose(tap.reshape([output.shape[axis] for axis in order]), np.argsort(order).tolist())
 
 
 def _axes(shape: tuple[int, ...], entries: np.ndarray) -> tuple[int, ...] | None:
     """The order of the axes of an array that gives its entries in that order; None where there is none."""
-    numbers = np.arange(entries.size).reshape(shape)
+    numbers = np.arange(math.prod(shape)).reshape(shape)
     orders = permutations(range(len(shape)))
-    return next((order for order in orders if np.array_equal(np.transpose(numbers, order).ravel(), entries)), None)
+    return next(
+        (order for order in orders if np.array_equal(np.ravel(numbers.transpose(order)), entries.ravel())), None
+    )
 
 
 def _with_one(inputs: Array, layer: Layer) -> Array:
     if layer.bias is None:
         return inputs
     return jnp.concatenate([inputs, jnp.ones((*inputs.shape[:2], 1))], axis=-1)
-
-
-def _without_unclear(layer: Layer, unclear: set[Any]) -> Layer:
-    return replace(layer, bias=None) if layer.bias in unclear else layer
 
 
 def _traced(function: Callable[[Theta], Array], theta: Theta) -> ClosedJaxpr:

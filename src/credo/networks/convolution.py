@@ -7,19 +7,15 @@ and its convolutions are replaced.
 """
 
 import math
-from collections.abc import Callable, Sequence
-from itertools import product
+from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from credo._jaxpr import as_it_is, body, walk
+from credo._dataflow import CONVOLUTION, PLAIN_CALLS, as_it_is, body, walk
 from credo.typing import Array
-
-CONVOLUTION = "conv_general_dilated"
-# Calls without derivatives of their own, into which the replacement may follow a convolution.
-_CALLS = ("jit", "pjit", "closed_call", "checkpoint", "remat", "remat2")
 
 
 def with_patches(function: Callable[..., Any], *, everywhere: bool = False) -> Callable[..., Any]:
@@ -45,16 +41,16 @@ def with_patches(function: Callable[..., Any], *, everywhere: bool = False) -> C
 
 def _has_convolution(jaxpr: Any) -> bool:
     return any(
-        eqn.primitive.name == CONVOLUTION or (eqn.primitive.name in _CALLS and _has_convolution(body(eqn)))
+        eqn.primitive.name == CONVOLUTION or (eqn.primitive.name in PLAIN_CALLS and _has_convolution(body(eqn)))
         for eqn in getattr(jaxpr, "jaxpr", jaxpr).eqns
     )
 
 
 def _equation(eqn: Any, inputs: list[Any]) -> list[Any]:
-    if eqn.primitive.name in _CALLS and _has_convolution(body(eqn)):
+    if eqn.primitive.name in PLAIN_CALLS and _has_convolution(body(eqn)):
         return walk(body(eqn), inputs, _equation)
     if eqn.primitive.name == CONVOLUTION and _is_plain(eqn.params):
-        return [_convolve(*inputs, **eqn.params)]
+        return [_convolve(inputs[0], inputs[1], eqn.params)]
     return as_it_is(eqn, inputs)
 
 
@@ -64,55 +60,28 @@ def _is_plain(params: dict[str, Any]) -> bool:
     return groups == (1, 1) and all(step == 1 for step in params["lhs_dilation"])
 
 
-def _convolve(
-    data: Array,
-    kernel: Array,
-    *,
-    window_strides: Sequence[int],
-    padding: Sequence[tuple[int, int]],
-    rhs_dilation: Sequence[int],
-    dimension_numbers: Any,
-    preferred_element_type: Any,
-    precision: Any,
-    **_: Any,
-) -> Array:
+def _convolve(data: Array, kernel: Array, params: dict[str, Any]) -> Array:
     """out[n, p, o] = Σ over window places w and channels c of data[n, stride·p + dilation·w, c] kernel[w, c, o]."""
-    lhs, rhs, out = dimension_numbers
+    lhs, rhs, out = params["dimension_numbers"]
+    strides, dilation = np.array(params["window_strides"]), np.array(params["rhs_dilation"])
     # Rows first, channels last; and for the kernel: places, channels in, channels out.
     data = jnp.transpose(data, (lhs[0], *lhs[2:], lhs[1]))
     kernel = jnp.transpose(kernel, (*rhs[2:], rhs[1], rhs[0]))
-    data = jax.lax.pad(
-        data, jnp.zeros((), data.dtype), [(0, 0, 0), *((low, high, 0) for low, high in padding), (0, 0, 0)]
-    )
+    padding = [(0, 0, 0), *((low, high, 0) for low, high in params["padding"]), (0, 0, 0)]
+    data = jax.lax.pad(data, jnp.zeros((), data.dtype), padding)
     window, (num_in, num_out) = kernel.shape[:-2], kernel.shape[-2:]
-    sizes = [
-        (size - dilation * (width - 1) - 1) // stride + 1
-        for size, width, stride, dilation in zip(data.shape[1:-1], window, window_strides, rhs_dilation, strict=True)
-    ]
+    starts = dilation * list(np.ndindex(*window))
+    # How far the data's place goes while the output's goes from its first to its last.
+    reach = (data.shape[1:-1] - starts[-1] - 1) // strides * strides
     patches = [
-        jax.lax.slice(
-            data,
-            (0, *(dilation * place for dilation, place in zip(rhs_dilation, places, strict=True)), 0),
-            (
-                data.shape[0],
-                *(
-                    dilation * place + stride * (size - 1) + 1
-                    for dilation, place, stride, size in zip(rhs_dilation, places, window_strides, sizes, strict=True)
-                ),
-                num_in,
-            ),
-            (1, *window_strides, 1),
-        )
-        for places in product(*map(range, window))
+        jax.lax.slice(data, (0, *start, 0), (len(data), *stop, num_in), (1, *params["window_strides"], 1))
+        for start, stop in zip(starts.tolist(), (starts + reach + 1).tolist(), strict=True)
     ]
     result = jnp.matmul(
         jnp.concatenate(patches, axis=-1),
         kernel.reshape(math.prod(window) * num_in, num_out),
-        precision=precision,
-        preferred_element_type=preferred_element_type,
+        precision=params["precision"],
+        preferred_element_type=params["preferred_element_type"],
     )
     # From (rows, places, channels) to the order that was asked for.
-    order = [0] * result.ndim
-    for position, axis in zip((0, result.ndim - 1, *range(1, result.ndim - 1)), out, strict=True):
-        order[axis] = position
-    return jnp.transpose(result, order)
+    return jnp.transpose(result, np.argsort((out[0], *out[2:], out[1])).tolist())
