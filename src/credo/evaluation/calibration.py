@@ -156,11 +156,10 @@ def calibration_curve(
         delta: half the width of the window.
         level: of the band that a calibrated model would stay within.
 
-    Example:
-        >>> from credo import from_probs
-        >>> prediction = from_probs([[0.75, 0.25]] * 4)
-        >>> print(calibration_curve(prediction, [0, 1, 0, 0]).distance)
-        0.0
+    >>> from credo import from_probs
+    >>> prediction = from_probs([[0.75, 0.25]] * 4)
+    >>> print(calibration_curve(prediction, [0, 1, 0, 0]).distance)
+    0.0
     """
     if not 0 < level < 1:
         raise ValueError(f"level must lie between 0 and 1, got {level}")

@@ -101,10 +101,9 @@ def _uniform(levels: np.ndarray) -> tuple[Events, np.ndarray]:
 def ece(predictive: ClassPredictive, y: Any, *, num_bins: int = NUM_BINS) -> Measure:
     """Expected calibration error Σ_b n_b/N · |accuracy − confidence|, of the most probable class, in equal bins.
 
-    Example:
-        >>> from credo import from_probs
-        >>> round(ece(from_probs([[0.2, 0.8]] * 4), [1, 1, 0, 0]), 3)
-        0.3
+    >>> from credo import from_probs
+    >>> round(ece(from_probs([[0.2, 0.8]] * 4), [1, 1, 0, 0]), 3)
+    0.3
     """
     confidence, correct = _confidence(predictive, y)
     return _binned_error(confidence, correct, _equal_width(confidence, num_bins))

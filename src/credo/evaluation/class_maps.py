@@ -44,11 +44,10 @@ class ClassMap(ABC):
 class Temperature(ClassMap):
     """p' ∝ p^(1/T): less sure for T > 1, surer for T < 1, and never another label.
 
-    Example:
-        >>> from credo.predictive.tabulated import from_probs
-        >>> map = Temperature.fit(from_probs([[0.99, 0.01]] * 4), [0, 0, 0, 1])
-        >>> print(map(from_probs([[0.99, 0.01]])).probs.round(2))
-        [[0.75 0.25]]
+    >>> from credo.predictive.tabulated import from_probs
+    >>> map = Temperature.fit(from_probs([[0.99, 0.01]] * 4), [0, 0, 0, 1])
+    >>> print(map(from_probs([[0.99, 0.01]])).probs.round(2))
+    [[0.75 0.25]]
     """
 
     temperature: float

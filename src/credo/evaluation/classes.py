@@ -27,10 +27,9 @@ def class_summary(predictive: Predictive) -> ClassSummary:
 
     The inputs are the set that is asked about, not a sample of it: `across` divides by their number, and is 0 for one.
 
-    Example:
-        >>> from credo import from_probs
-        >>> print(class_summary(from_probs([[0.75, 0.25], [0.25, 0.75]])).across)
-        [0.25 0.25]
+    >>> from credo import from_probs
+    >>> print(class_summary(from_probs([[0.75, 0.25], [0.25, 0.75]])).across)
+    [0.25 0.25]
     """
     required(predictive, ClassPredictive)
     if len(predictive) == 0:

@@ -99,16 +99,15 @@ def conformal(
             p̂ and a random share of y's own (Romano et al., 2020), or "threshold", 1 − p̂(y). The first is the default.
         seed: of the random share.
 
-    Example:
-        >>> from types import SimpleNamespace
-        >>> from credo.predictive.tabulated import from_normal
-        >>> posterior = SimpleNamespace(predict=lambda x: from_normal(x[:, 0], 0.1))
-        >>> rng = np.random.default_rng(0)
-        >>> x = rng.normal(size=(2000, 1))
-        >>> y = x[:, 0] + rng.normal(size=2000)
-        >>> sets = conformal(posterior, (x[:1000], y[:1000]), level=0.9)
-        >>> print(round(sets.coverage(x[1000:], y[1000:]), 1))
-        0.9
+    >>> from types import SimpleNamespace
+    >>> from credo.predictive.tabulated import from_normal
+    >>> posterior = SimpleNamespace(predict=lambda x: from_normal(x[:, 0], 0.1))
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=(2000, 1))
+    >>> y = x[:, 0] + rng.normal(size=2000)
+    >>> sets = conformal(posterior, (x[:1000], y[:1000]), level=0.9)
+    >>> print(round(sets.coverage(x[1000:], y[1000:]), 1))
+    0.9
     """
     if not 0 < level < 1:
         raise ValueError(f"level must lie between 0 and 1, got {level}")

@@ -48,10 +48,9 @@ def detect(inside: Predictive, outside: Predictive, by: str | None = None) -> De
         outside: the prediction on foreign inputs.
         by: as in `uncertainty`; the total uncertainty by default.
 
-    Example:
-        >>> from credo import from_probs
-        >>> detect(from_probs([[0.9, 0.1], [0.8, 0.2]]), from_probs([[0.5, 0.5], [0.4, 0.6]])).auroc
-        1.0
+    >>> from credo import from_probs
+    >>> detect(from_probs([[0.9, 0.1], [0.8, 0.2]]), from_probs([[0.5, 0.5], [0.4, 0.6]])).auroc
+    1.0
     """
     for name, prediction in (("inside", inside), ("outside", outside)):
         if len(prediction) == 0:

@@ -173,11 +173,10 @@ def evaluate(
         num_resamples: bootstrap resamples of the test rows behind each standard error; 0 for none.
         seed: of the resamples, and of the samples behind the CRPS.
 
-    Example:
-        >>> from credo import from_normal
-        >>> scores = evaluate(from_normal([0.0, 1.0, 2.0], 1.0), [0.0, 1.0, 3.0], num_resamples=0)
-        >>> round(scores["rmse"].value, 3)
-        0.577
+    >>> from credo import from_normal
+    >>> scores = evaluate(from_normal([0.0, 1.0, 2.0], 1.0), [0.0, 1.0, 3.0], num_resamples=0)
+    >>> round(scores["rmse"].value, 3)
+    0.577
     """
     if num_resamples < 0:
         raise ValueError(f"num_resamples must be 0 or more, got {num_resamples}")

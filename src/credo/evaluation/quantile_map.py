@@ -44,13 +44,12 @@ class IsotonicQuantiles:
         predicted: normal scores of the predicted levels at the knots, increasing, (K + 1,).
         observed: those of the observed levels: Φ⁻¹(k/K), and at both ends the mean of a normal beyond them.
 
-    Example:
-        >>> from credo.predictive.tabulated import from_normal
-        >>> y = np.random.default_rng(0).normal(size=1000)
-        >>> claimed = from_normal(np.zeros(1000), 0.5)
-        >>> calibrated = IsotonicQuantiles.fit(claimed, y)(claimed)
-        >>> print(claimed.std[0], calibrated.std[0].round(1))
-        0.5 1.0
+    >>> from credo.predictive.tabulated import from_normal
+    >>> y = np.random.default_rng(0).normal(size=1000)
+    >>> claimed = from_normal(np.zeros(1000), 0.5)
+    >>> calibrated = IsotonicQuantiles.fit(claimed, y)(claimed)
+    >>> print(claimed.std[0], calibrated.std[0].round(1))
+    0.5 1.0
     """
 
     predicted: np.ndarray

@@ -89,15 +89,14 @@ def recalibrate(
         how: "isotonic", "temperature" or "vector" (both for classes), or a class with `fit` and `__call__` like those
             of this module. By default isotonic for regression and temperature for classes.
 
-    Example:
-        >>> import numpy as np
-        >>> from types import SimpleNamespace
-        >>> from credo.predictive.tabulated import from_normal
-        >>> posterior = SimpleNamespace(predict=lambda x, num_draws=None: from_normal(x[:, 0], 0.5))
-        >>> x = np.linspace(-1, 1, 1000)[:, None]
-        >>> y = x[:, 0] + np.random.default_rng(0).normal(size=1000)
-        >>> print(recalibrate(posterior, (x, y)).predict(x).std[0].round(1))
-        1.0
+    >>> import numpy as np
+    >>> from types import SimpleNamespace
+    >>> from credo.predictive.tabulated import from_normal
+    >>> posterior = SimpleNamespace(predict=lambda x, num_draws=None: from_normal(x[:, 0], 0.5))
+    >>> x = np.linspace(-1, 1, 1000)[:, None]
+    >>> y = x[:, 0] + np.random.default_rng(0).normal(size=1000)
+    >>> print(recalibrate(posterior, (x, y)).predict(x).std[0].round(1))
+    1.0
     """
     held_out = as_data(data)
     predictive = posterior.predict(held_out.x)

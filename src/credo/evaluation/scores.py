@@ -24,10 +24,9 @@ BYTES_PER_BLOCK = 2**26
 def lpd(predictive: Predictive, y: Any) -> Measure:
     """log p(y | x, D) = log Σᵢ wᵢ p(y | x, thetaᵢ), in nats per row: the mean over draws is inside the logarithm.
 
-    Example:
-        >>> from credo import from_probs
-        >>> round(lpd(from_probs([[0.5, 0.5], [0.25, 0.75]]), [0, 1]), 3)
-        -0.49
+    >>> from credo import from_probs
+    >>> round(lpd(from_probs([[0.5, 0.5], [0.25, 0.75]]), [0, 1]), 3)
+    -0.49
     """
     return mean_of(predictive.log_prob(checked(predictive, y)))
 
@@ -45,10 +44,9 @@ def nll(predictive: Predictive, y: Any) -> Measure:
 def rmse(predictive: RegressionPredictive, y: Any) -> Measure:
     """√ mean (ŷ − y)², over rows and outputs, of the predictive mean ŷ.
 
-    Example:
-        >>> from credo import from_normal
-        >>> round(rmse(from_normal([1.0, 2.0], 1.0), [1.0, 4.0]), 3)
-        1.414
+    >>> from credo import from_normal
+    >>> round(rmse(from_normal([1.0, 2.0], 1.0), [1.0, 4.0]), 3)
+    1.414
     """
     squares = mean_of(squared_errors(predictive, y))
     return lambda weights: np.sqrt(squares(weights))

@@ -78,11 +78,10 @@ def losses(predictive: Predictive, y: Any) -> np.ndarray:
 def risk_coverage(predictive: Predictive, y: Any, by: str | None = None) -> RiskCoverage:
     """The risk–coverage curve, with rows in the order of an uncertainty.
 
-    Example:
-        >>> from credo import from_probs
-        >>> curve = risk_coverage(from_probs([[0.9, 0.1], [0.6, 0.4]]), [0, 1])
-        >>> print(curve.risk)
-        [0.  0.5]
+    >>> from credo import from_probs
+    >>> curve = risk_coverage(from_probs([[0.9, 0.1], [0.6, 0.4]]), [0, 1])
+    >>> print(curve.risk)
+    [0.  0.5]
     """
     loss = losses(predictive, y)
     order = np.argsort(uncertainty(predictive, by), kind="stable")

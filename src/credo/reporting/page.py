@@ -64,7 +64,7 @@ class Section:
 
 def page(title: str, lead: str, sections: Sequence[Section]) -> str:
     """The whole page; opening it asks nothing of any network."""
-    style = files("credo.evaluation").joinpath("page.css").read_text(encoding="utf-8")
+    style = files("credo.reporting").joinpath("page.css").read_text(encoding="utf-8")
     links = "".join(f'<a href="#{section.anchor}">{escape(section.title)}</a>' for section in sections)
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'

@@ -24,7 +24,7 @@ def compare_methods(
 ) -> Comparison:
     """Fit each method to one table, and compare them on another, or on a share of the rows.
 
-    Args:
+    Arguments:
         config: the table and the network; its method is not used.
         methods: by name.
         test: a test table.

@@ -48,7 +48,7 @@ BATCH_ROWS = 2**15
 class Config:
     """Every setting of a run.
 
-    Args:
+    Arguments:
         data: the file with the table.
         target: the column to predict.
         task: "regression", "binary" or "multi-class"; "" to find out.
@@ -119,7 +119,7 @@ class Prepared:
     ) -> "Run":
         """Fit, and keep the run in a folder.
 
-        Args:
+        Arguments:
             folder: of the run, new or empty.
             resume: go on with the same run, where the folder holds it.
             overwrite: take away a run that the folder holds.
@@ -189,7 +189,7 @@ class Run:
     ) -> "Iterator[pl.DataFrame]":
         """Predictions for the rows of a table, some at a time, as in `credo.tables.predictions`.
 
-        Args:
+        Arguments:
             file: with the columns of the training table; the target is not needed.
             level: the probability between lower and upper.
             keep: columns to copy from the table.

@@ -25,7 +25,7 @@ MICROSECONDS_PER_DAY = 86_400_000_000
 class Column:
     """A column of the table, and the numbers that stand for it.
 
-    Args:
+    Arguments:
         name: in the table.
         num_missing: cells that were missing at fit: where there were any, a column says which.
     """
@@ -69,7 +69,7 @@ class Column:
     def encode(self, cells: pl.Series, *, unknown: Unknown = "error", rows: Rows = ALL_ROWS) -> np.ndarray:
         """Cells as numbers, (rows, len(names)).
 
-        Args:
+        Arguments:
             cells: of any type; text is parsed.
             unknown: "error" refuses a cell that the column has no rule for (a new category, text among numbers);
                 "missing" treats it as a missing one.
@@ -110,10 +110,9 @@ class Column:
 class Numeric(Column):
     """Numbers, as they are. A missing one becomes the median.
 
-    Example:
-        >>> Numeric("age", num_missing=1, fill=40.0, low=20.0, high=60.0).encode(pl.Series(["20", None]))
-        array([[20.,  0.],
-               [40.,  1.]])
+    >>> Numeric("age", num_missing=1, fill=40.0, low=20.0, high=60.0).encode(pl.Series(["20", None]))
+    array([[20.,  0.],
+           [40.,  1.]])
     """
 
     kind: ClassVar[str] = "numeric"
@@ -196,10 +195,9 @@ class Categorical(Column):
     A missing cell has 0 in all of them, and a column of its own. Where none was missing at fit, it becomes the most
     frequent level.
 
-    Example:
-        >>> Categorical("city", levels=("Bern", "Rome", "Ulm"), fill="Bern").encode(pl.Series(["Ulm", "Bern"]))
-        array([[0., 0., 1.],
-               [1., 0., 0.]])
+    >>> Categorical("city", levels=("Bern", "Rome", "Ulm"), fill="Bern").encode(pl.Series(["Ulm", "Bern"]))
+    array([[0., 0., 1.],
+           [1., 0., 0.]])
     """
 
     kind: ClassVar[str] = "categorical"

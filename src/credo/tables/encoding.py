@@ -29,19 +29,18 @@ MAX_DOUBLES = 10_000_000
 class Encoding:
     """What was learned about a table: its columns, its target, and how they become numbers.
 
-    Args:
+    Arguments:
         columns: in the order of the table, without the target.
         target: what is to be predicted.
         num_rows: rows that were learned from.
         num_without_target: rows that were left out, for they have no target.
 
-    Example:
-        >>> from tempfile import TemporaryDirectory
-        >>> with TemporaryDirectory() as folder:
-        ...     path = Path(folder) / "rooms.csv"
-        ...     _ = path.write_text("city,size,price\\nBern,3,9.5\\nRome,,8\\nRome,5,11\\n")
-        ...     Encoding.learn(path, "price").data(path)
-        Data(3 rows; x: city=Rome, size, size is missing; y: price float; standardised)
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "rooms.csv"
+    ...     _ = path.write_text("city,size,price\\nBern,3,9.5\\nRome,,8\\nRome,5,11\\n")
+    ...     Encoding.learn(path, "price").data(path)
+    Data(3 rows; x: city=Rome, size, size is missing; y: price float; standardised)
     """
 
     columns: tuple[Column, ...]
@@ -55,7 +54,7 @@ class Encoding:
     ) -> "Encoding":
         """Read a table once, and find out what its columns are.
 
-        Args:
+        Arguments:
             file: of `open_table`, or a path.
             target: the column to predict; y of an NPZ that holds x and y needs no name.
             task: "regression", "binary" or "multi-class"; found from the target where absent.
@@ -192,7 +191,7 @@ class Encoding:
 def read(path: str | Path, *, target: str | None = None, task: str | None = None, drop: Sequence[str] = ()) -> Data:
     """A table from a file as standardised `credo.Data`: categories, dates and missing cells have become numbers.
 
-    Args:
+    Arguments:
         path: a .csv, .parquet or .npz file.
         target: the column to predict.
         task: "regression", "binary" or "multi-class"; found from the target where absent.

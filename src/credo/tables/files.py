@@ -45,17 +45,16 @@ class Table(Protocol):
 def open_table(path: str | Path) -> Table:
     """A table in a file, by its suffix: .csv, .csv.gz, .tsv, .parquet or .npz.
 
-    Args:
+    Arguments:
         path: of the file. A CSV has a first row of names; `;` and tabs are recognised as separators. An NPZ holds x
             (rows, columns), and y (rows,) where it is known, or one array for each column.
 
-    Example:
-        >>> from tempfile import TemporaryDirectory
-        >>> with TemporaryDirectory() as folder:
-        ...     path = Path(folder) / "rooms.csv"
-        ...     _ = path.write_text("city,price\\nBern,3\\nRome,4\\n")
-        ...     open_table(path).columns
-        ('city', 'price')
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "rooms.csv"
+    ...     _ = path.write_text("city,price\\nBern,3\\nRome,4\\n")
+    ...     open_table(path).columns
+    ('city', 'price')
     """
     source = Path(path)
     suffix = next((suffix for suffix in SUFFIXES if source.name.lower().endswith(suffix)), None)

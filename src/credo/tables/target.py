@@ -21,7 +21,7 @@ MAX_NUMBERED_CLASSES, MIN_ROWS_PER_CLASS = 10, 5
 class Target:
     """What is to be predicted.
 
-    Args:
+    Arguments:
         name: of its column.
         task: "regression", "binary" or "multi-class".
         labels: of the classes, in the order of their numbers; none for a regression.
