@@ -1,13 +1,13 @@
-"""Recalibration: maps, fitted on held-out data, that make the probabilities of a prediction come true.
+"""Recalibration: maps, fitted to held-out data, that make predicted probabilities match observed frequencies.
 
-A map acts on the marginal p(y | x, D), the mean over the draws, since it is the marginal that must be calibrated:
+A map acts on the marginal p(y | x, D), the mean over the draws, since that is what must be calibrated:
 
     regression   P'(Y ≤ y) = R(F(y)),   R the distribution function of F(y) on held-out rows   Kuleshov et al. (2018)
     classes      p' ∝ p^(1/T),   p'ₖ ∝ exp(aₖ log pₖ + bₖ)                                     Guo et al. (2017)
                  p'ₖ ∝ the isotonic regression of [y = k] on pₖ                        Zadrozny and Elkan (2002)
 
-What comes back is a prediction like any other, for every metric and plot. `functions` stay those of the draws: a map of
-the marginal says nothing about a single draw.
+The result is a prediction like any other, for every metric and plot. `functions` stay those of the draws: a map of the
+marginal says nothing about a single draw.
 """
 
 from dataclasses import dataclass
@@ -39,38 +39,38 @@ class Map(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Recalibrated:
-    """A posterior whose predictions go through a map. It samples and predicts like the posterior; save that one.
+    """A posterior whose predictions go through a map. It cannot be saved: save the posterior itself.
 
     Arguments:
         posterior: any posterior.
-        map: fitted on data that the posterior has not seen.
+        map: fitted to data that the posterior has not seen.
     """
 
     posterior: Any
     map: Map
 
     @property
-    def model(self) -> "Model":
+    def model(self) -> Model:
         """The posterior's model."""
         return self.posterior.model
 
     @property
-    def provenance(self) -> "Provenance":
-        """How the posterior came about."""
+    def provenance(self) -> Provenance:
+        """How the posterior was made."""
         return self.posterior.provenance
 
     @property
-    def diagnostics(self) -> "Diagnostics":
+    def diagnostics(self) -> Diagnostics:
         """Evidence for and against the fit of the posterior."""
         return self.posterior.diagnostics
 
     @property
     def num_bytes(self) -> int:
-        """What the posterior holds in memory."""
+        """The size of the posterior in memory."""
         return self.posterior.num_bytes
 
     def sample(self, key: Key, num: int) -> Theta:
-        """`num` draws of theta: a map of the marginal leaves them as they are."""
+        """`num` draws of theta, which a map of the marginal does not change."""
         return self.posterior.sample(key, num)
 
     def predict(self, x: Any, *, num_draws: int | None = None) -> Predictive:
@@ -85,9 +85,9 @@ def recalibrate(
 
     Arguments:
         posterior: any posterior.
-        data: rows that it was not trained on, `credo.Data` or (x, y): on the training rows it would look too good.
-        how: "isotonic", "temperature" or "vector" (both for classes), or a class with `fit` and `__call__` like those
-            of this module. By default isotonic for regression and temperature for classes.
+        data: rows that it was not trained on, `credo.Data` or (x, y): training rows would look too good.
+        how: "isotonic", "temperature" or "vector" (the last two for classes), or a class with `fit` and `__call__`
+            like `Map`. By default isotonic for regression and temperature for classes.
 
     >>> import numpy as np
     >>> from types import SimpleNamespace
