@@ -137,9 +137,8 @@ def _scores(posterior: Any, data: Data, score: str, level: float, seed: int) -> 
         names = " or ".join(map(repr, known))
         raise ValueError(f"score is {score!r}{nearest(score, known)}; for {type(predictive).__name__} it is {names}")
     if isinstance(predictive, ClassPredictive):
-        return np.take_along_axis(CLASS_SCORES[score](predictive.probs, _shares(data.x, seed)), y[:, None], axis=1)[
-            :, 0
-        ]
+        every = CLASS_SCORES[score](predictive.probs, _shares(data.x, seed))
+        return np.take_along_axis(every, y[:, None], axis=1)[:, 0]
     low, high, unit = BANDS[score](predictive, level)
     if np.any(np.asarray(unit) <= 0):
         raise ValueError("the predicted standard deviation of some rows is zero: their residuals cannot be scaled")
