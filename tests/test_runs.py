@@ -136,8 +136,8 @@ def test_an_unfinished_run_is_described_and_not_used(run, config, tmp_path):
     (tmp_path / "run" / "fit.json").write_text("{}")
     found = runs.describe(tmp_path / "run")
     assert not found["finished"]
-    assert "--resume" in found["state"]
-    with pytest.raises(ValueError, match="has not ended; go on with it: credo fit --resume"):
+    assert found["state"] == "not ended yet"
+    with pytest.raises(ValueError, match="has not ended; fit it again with resume=True"):
         Run.load(tmp_path / "run")
     assert runs.describe(run.folder)["finished"]
 

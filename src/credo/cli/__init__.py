@@ -1,4 +1,4 @@
-"""The command line: one small file per command. Nothing heavy is imported until a command runs."""
+"""The command line: one small file per command. Nothing heavy is imported before a command runs."""
 
 import typer
 

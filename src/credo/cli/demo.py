@@ -19,7 +19,7 @@ NUM_CHAINS = 4
 
 
 class Problem(NamedTuple):
-    """What is fitted, what it is judged on, and what came out."""
+    """A fit, its training and test data, and its scores."""
 
     name: str
     posterior: "Posterior"
@@ -31,16 +31,16 @@ class Problem(NamedTuple):
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the figures and the reports.")] = Path("credo-demo"),
     seed: Annotated[int, typer.Option(help="The same seed gives the same bits.")] = 0,
-    quick: Annotated[bool, typer.Option(help="Far too few draws, to see that it works.")] = False,
+    quick: Annotated[bool, typer.Option(help="Far too few draws, just to see that it works.")] = False,
 ) -> None:
     """Fit a regression and a classification by NUTS on embedded data: diagnose, judge, a table, figures, reports."""
     from rich.console import Console
 
-    import credo
+    import credo  # lazy: imports JAX
 
     console = Console()
     out.mkdir(parents=True, exist_ok=True)
-    # New rows of the same kind judge the fits: another seed draws them.
+    # The test rows come from the same source, with another seed.
     console.rule("Regression: noisy points, and a hole between them")
     net = credo.networks.MLP([50], out=1, activation="tanh")
     model = credo.models.regression(net, prior=credo.priors.normal(1.0))
@@ -86,7 +86,7 @@ def _draw_regression(problem: Problem, out: Path) -> None:
     ax = credo.plot.bands(posterior.predict(x), x, data=data)
     ax.set_title("Between and beyond the data the network says: I do not know")
     credo.plot.save(ax, out / "regression.png")
-    # In the middle of the hole the functions differ most: there the chains must agree about how much.
+    # The functions differ most in the middle of the hole: the chains must agree about how much.
     middle = posterior.predict(np.zeros((1, 1))).functions.reshape(NUM_CHAINS, -1)
     credo.plot.save(credo.plot.traces(middle, label="f(0)"), out / "chains.png")
     credo.plot.save(credo.plot.calibration(problem.scores.calibration), out / "calibration.png")
@@ -115,7 +115,7 @@ def _sampler(quick: bool) -> "NUTS":
 
 
 def _table(console: "Console", regression: Problem, classification: Problem) -> None:
-    """How right the two networks are on new rows, and what they know there and far away."""
+    """Print how right the networks are on new rows, and how uncertain there and far away."""
     import numpy as np
     from rich.table import Table
 
@@ -137,7 +137,7 @@ def _table(console: "Console", regression: Problem, classification: Problem) -> 
 
 
 def _parts(problem: Problem, x: object) -> tuple[str, ...]:
-    """The two uncertainties at x: as standard deviations of a regression, in nats for classes."""
+    """The two uncertainties at x: standard deviations for a regression, nats for classes."""
     import numpy as np
 
     prediction = problem.posterior.predict(x)
