@@ -11,17 +11,15 @@ marginal says nothing about a single draw.
 """
 
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, Protocol, Self
 
 from numpy.typing import ArrayLike
 
 from credo._text import nearest
 from credo.data import Data, as_data
-from credo.diagnostics import Diagnostics
 from credo.evaluation.class_maps import IsotonicClasses, Temperature, VectorScaling
 from credo.evaluation.quantile_map import IsotonicQuantiles
-from credo.models.program import Model
-from credo.posterior import Provenance
 from credo.predictive import ClassPredictive, Predictive
 from credo.typing import Key, Theta
 
@@ -49,25 +47,10 @@ class Recalibrated:
     posterior: Any
     map: Map
 
-    @property
-    def model(self) -> Model:
-        """The posterior's model."""
-        return self.posterior.model
-
-    @property
-    def provenance(self) -> Provenance:
-        """How the posterior was made."""
-        return self.posterior.provenance
-
-    @property
-    def diagnostics(self) -> Diagnostics:
-        """Evidence for and against the fit of the posterior."""
-        return self.posterior.diagnostics
-
-    @property
-    def num_bytes(self) -> int:
-        """The size of the posterior in memory."""
-        return self.posterior.num_bytes
+    model = property(attrgetter("posterior.model"), doc="The posterior's model.")
+    provenance = property(attrgetter("posterior.provenance"), doc="How the posterior was made.")
+    diagnostics = property(attrgetter("posterior.diagnostics"), doc="Evidence for and against the posterior's fit.")
+    num_bytes = property(attrgetter("posterior.num_bytes"), doc="The size of the posterior in memory.")
 
     def sample(self, key: Key, num: int) -> Theta:
         """`num` draws of theta, which a map of the marginal does not change."""

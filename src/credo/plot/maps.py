@@ -51,8 +51,7 @@ def maps(
     """The mean of a regression over a plane, or one of its uncertainties.
 
     Arguments:
-        predictive: the prediction on the grid's points, row by row: np.column_stack([a.ravel() for a in grid]).
-        grid: from np.meshgrid.
+        predictive, grid: as for `class_map`.
         show: "mean", "std", or the variances "epistemic" and "aleatoric".
         data: training points to show; on a map of the mean their colour is their target.
     """
