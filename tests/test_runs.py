@@ -100,7 +100,7 @@ def test_a_folder_is_not_overwritten_unasked(run, config, folder):
         Run.fit(config, run.folder)
     (folder / "mine").mkdir()
     (folder / "mine" / "notes.txt").write_text("keep")
-    with pytest.raises(ValueError, match="is no run of credo"):
+    with pytest.raises(ValueError, match="is not a run of credo"):
         Run.fit(config, folder / "mine")
 
 

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from credo.cli.errors import told
+from credo.cli.errors import reported
 from credo.inference.run import NonFiniteError
 from tests.cli.conftest import QUICK
 
@@ -87,7 +87,7 @@ def test_a_new_category_can_be_missing(credo, houses, run, tmp_path):
 
 def test_folders_that_are_no_run(credo, houses, tmp_path):
     assert "does not exist" in one_line(credo("inspect", tmp_path / "nowhere"))
-    assert "is no run" in one_line(credo("predict", tmp_path, houses / "test.csv"))
+    assert "is not a run" in one_line(credo("predict", tmp_path, houses / "test.csv"))
 
 
 def test_a_run_that_has_not_ended(credo, houses, run, tmp_path):
@@ -133,7 +133,7 @@ def test_exit_codes(error, code, capsys):
         raise error
 
     with pytest.raises(Exception, match=str(code)) as stopped:
-        told(command)()
+        reported(command)()
     assert stopped.value.exit_code == code
     assert str(error) in capsys.readouterr().err
 
@@ -144,4 +144,4 @@ def test_faults_of_our_own_are_not_hidden(kind):
         raise kind("a fault")
 
     with pytest.raises(kind, match="a fault"):
-        told(command)()
+        reported(command)()

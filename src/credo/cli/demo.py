@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 NUM_CHAINS = 4
 
 
-class Problem(NamedTuple):
+class Fitted(NamedTuple):
     """A fit, its training and test data, and its scores."""
 
     name: str
@@ -58,30 +58,30 @@ def demo(
     _table(console, regression, classification)
     figures = ", ".join(sorted(path.name for path in out.glob("*.png")))
     console.print(f"Figures are in [bold]{out.resolve()}[/]: {figures}", soft_wrap=True)
-    for problem in (regression, classification):
-        title = f"Demo: {problem.name}"
+    for fitted in (regression, classification):
+        title = f"Demo: {fitted.name}"
         path = credo.report(
-            problem.posterior, problem.test, out / f"{problem.name}.html", title=title, scores=problem.scores
+            fitted.posterior, fitted.test, out / f"{fitted.name}.html", title=title, scores=fitted.scores
         )
         console.print(f"Report to open in a browser: [bold]{path.resolve()}[/]", soft_wrap=True)
 
 
 def _fit(
     console: "Console", name: str, model: "Model", sets: "tuple[Data, Data]", sampler: "NUTS", seed: int
-) -> Problem:
+) -> Fitted:
     import credo
 
     posterior = credo.fit(model, sets[0], sampler, seed=seed)
     console.print(str(posterior.diagnostics))
-    return Problem(name, posterior, *sets, credo.evaluate(posterior, sets[1]))
+    return Fitted(name, posterior, *sets, credo.evaluate(posterior, sets[1]))
 
 
-def _draw_regression(problem: Problem, out: Path) -> None:
+def _draw_regression(fitted: Fitted, out: Path) -> None:
     import numpy as np
 
     import credo
 
-    data, posterior = problem.train, problem.posterior
+    data, posterior = fitted.train, fitted.posterior
     x = np.linspace(data.x.min() - 1, data.x.max() + 1, 300)
     ax = credo.plot.bands(posterior.predict(x), x, data=data)
     ax.set_title("Between and beyond the data the network says: I do not know")
@@ -89,18 +89,18 @@ def _draw_regression(problem: Problem, out: Path) -> None:
     # The functions differ most in the middle of the hole: the chains must agree about how much.
     middle = posterior.predict(np.zeros((1, 1))).functions.reshape(NUM_CHAINS, -1)
     credo.plot.save(credo.plot.traces(middle, label="f(0)"), out / "chains.png")
-    credo.plot.save(credo.plot.calibration(problem.scores.calibration), out / "calibration.png")
+    credo.plot.save(credo.plot.calibration(fitted.scores.calibration), out / "calibration.png")
 
 
-def _draw_classification(problem: Problem, out: Path) -> None:
+def _draw_classification(fitted: Fitted, out: Path) -> None:
     import numpy as np
 
     import credo
 
-    data = problem.train
+    data = fitted.train
     low, high = data.x.min(0) - 1, data.x.max(0) + 1
     grid = np.meshgrid(np.linspace(low[0], high[0], 90), np.linspace(low[1], high[1], 70))
-    predictive = problem.posterior.predict(np.column_stack([axis.ravel() for axis in grid]), num_draws=500)
+    predictive = fitted.posterior.predict(np.column_stack([axis.ravel() for axis in grid]), num_draws=500)
     ax = credo.plot.class_map(predictive, (grid[0], grid[1]), show="epistemic", data=data)
     ax.set_title("Epistemic uncertainty grows away from the data")
     credo.plot.save(ax, out / "classification.png")
@@ -114,7 +114,7 @@ def _sampler(quick: bool) -> "NUTS":
     return credo.NUTS(num_samples=400, num_warmup=400, num_chains=NUM_CHAINS)
 
 
-def _table(console: "Console", regression: Problem, classification: Problem) -> None:
+def _table(console: "Console", regression: Fitted, classification: Fitted) -> None:
     """Print how right the networks are on new rows, and how uncertain there and far away."""
     import numpy as np
     from rich.table import Table
@@ -126,22 +126,22 @@ def _table(console: "Console", regression: Problem, classification: Problem) -> 
         (regression, {"in the hole": np.zeros((1, 1)), "far away": np.full((1, 1), 6.0)}),
         (classification, {"far away": np.array([[4.0, 4.0], [-4.0, -4.0]])}),
     )
-    for problem, elsewhere in places:
-        score = "rmse" if problem.name == "regression" else "accuracy"
-        judged = f"{problem.scores.label(score)} {problem.scores[score].value:.3f}"
-        for where, x in {"new rows": problem.test.x, **elsewhere}.items():
-            table.add_row(problem.name, where, judged if where == "new rows" else "", *_parts(problem, x))
+    for fitted, elsewhere in places:
+        score = "rmse" if fitted.name == "regression" else "accuracy"
+        judged = f"{fitted.scores.label(score)} {fitted.scores[score].value:.3f}"
+        for where, x in {"new rows": fitted.test.x, **elsewhere}.items():
+            table.add_row(fitted.name, where, judged if where == "new rows" else "", *_parts(fitted, x))
     console.print(table)
-    for problem, _ in places:
-        console.print(f"{problem.name.capitalize()} on new rows: {problem.scores.calibration.verdict}")
+    for fitted, _ in places:
+        console.print(f"{fitted.name.capitalize()} on new rows: {fitted.scores.calibration.verdict}")
 
 
-def _parts(problem: Problem, x: object) -> tuple[str, ...]:
+def _parts(fitted: Fitted, x: object) -> tuple[str, ...]:
     """The two uncertainties at x: standard deviations for a regression, nats for classes."""
     import numpy as np
 
-    prediction = problem.posterior.predict(x)
+    prediction = fitted.posterior.predict(x)
     means = [np.mean(getattr(prediction, part)) for part in ("epistemic", "aleatoric")]
-    if problem.name == "regression":
+    if fitted.name == "regression":
         return tuple(f"sd {np.sqrt(mean):.3f}" for mean in means)
     return tuple(f"{mean:.3f} nats" for mean in means)

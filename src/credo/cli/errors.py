@@ -18,7 +18,7 @@ USER_ERROR, INTERRUPTED = 2, 130
 FIXABLE = (ValueError, OSError, MemoryError)
 
 
-def told(command: Callable[..., None]) -> Callable[..., None]:
+def reported(command: Callable[..., None]) -> Callable[..., None]:
     """A command whose errors and warnings are one line each; with --verbose also a traceback."""
 
     @functools.wraps(command)

@@ -56,7 +56,7 @@ class DiscretisationBias:
 
     @property
     def is_small(self) -> bool:
-        """Whether the typical bias is small beside the posterior sd."""
+        """Whether the typical bias is small compared with the posterior sd."""
         return max(_root_mean_square(bias) for bias, _ in self._figures) <= SMALL
 
     @property

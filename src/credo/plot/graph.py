@@ -15,7 +15,7 @@ FONT, CHARACTER, LINE = 7.5, 0.065, 0.12
 # Longer names are broken at the last dot or before a capital.
 MAX_CHARACTERS = 12
 ARROW: dict[str, Any] = {"arrowstyle": "-|>", "mutation_scale": 9, "lw": 0.9, "color": style.INK}
-Point = tuple[float, float]
+Place = tuple[float, float]
 Box = tuple[float, float, float, float]
 
 
@@ -72,7 +72,7 @@ def _side(graph: Graph, node: Node) -> str:
     return "below" if node.kind == "input" or all(parent != node.name for parent, _ in graph.edges) else "right"
 
 
-def _box(graph: Graph, node: Node, place: Point) -> Box:
+def _box(graph: Graph, node: Node, place: Place) -> Box:
     """The box of a node with its text."""
     (x, y), side, lines = place, _side(graph, node), _text(node)[1]
     wide, high = CHARACTER * max(map(len, lines), default=0), LINE * len(lines) + 0.08
@@ -100,7 +100,7 @@ def _draw_plate(ax: Axes, name: str, frame: Box) -> None:
     ax.text(right - 0.07, bottom + 0.04, name, ha="right", va="bottom", fontsize=8, fontstyle="italic")
 
 
-def _draw_node(ax: Axes, graph: Graph, node: Node, place: Point, is_crowd: bool) -> Patch:
+def _draw_node(ax: Axes, graph: Graph, node: Node, place: Place, is_crowd: bool) -> Patch:
     (x, y), side = place, _side(graph, node)
     radius = RADIUS / 3 if node.kind == "input" else RADIUS
     fill = {"observed": "#bdbdbd", "input": style.INK}.get(node.kind, "white")

@@ -1,4 +1,4 @@
-"""Mean and standard deviation over two inputs, method beside method, on common scales."""
+"""Mean and standard deviation over two inputs, method by method, on common scales."""
 
 from collections.abc import Mapping
 from typing import Any

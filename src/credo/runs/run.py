@@ -177,7 +177,7 @@ class Run:
         if not source.exists():
             raise FileNotFoundError(f"{source} does not exist; name the folder of a run")
         if not is_run(source) or not (source / CONFIG).exists():
-            raise ValueError(f"{source} is no run of credo: it has no {CONFIG}")
+            raise ValueError(f"{source} is not a run of credo: it has no {CONFIG}")
         if not (source / MANIFEST).exists():
             raise ValueError(f"{source} holds a run that has not ended; fit it again with resume=True to continue")
         return cls(source, Config.read(source / CONFIG), Encoding.load(source / COLUMNS), load(source))
@@ -292,7 +292,7 @@ def require_free(folder: Path, *, resume: bool, overwrite: bool) -> None:
                 "(overwrite=True)"
             )
     elif folder.exists() and (not folder.is_dir() or any(path.suffix != PARTIAL for path in folder.iterdir())):
-        raise ValueError(f"{folder} exists and is no run of credo; choose a new or empty folder")
+        raise ValueError(f"{folder} exists and is not a run of credo; choose a new or empty folder")
 
 
 def remove(folder: Path) -> None:
