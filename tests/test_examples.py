@@ -121,7 +121,7 @@ def answer(*probabilities: float, spread: float = 0.0) -> mnist_verdict.Answer:
 def test_the_verdict_on_digits_depends_on_the_answers():
     sure, torn, flat = answer(0.01, 0.01, 0.98), answer(0, 0.5, 0.5, spread=0.4), answer(0.3, 0.3, 0.4)
     assert mnist_verdict.judged_seen(sure).startswith("recognised: p(4) = 0.98")
-    assert mnist_verdict.judged_seen(flat).startswith("not recognised for sure: p(4) = 0.40")
+    assert mnist_verdict.judged_seen(flat).startswith("not clearly recognised: p(4) = 0.40")
     assert "the draws disagree" in mnist_verdict.judged_unseen(torn, sure)
     assert "overconfident" in mnist_verdict.judged_unseen(sure, sure)
     assert mnist_verdict.judged_noise(flat, sure).startswith("spread out, the largest 0.40")
@@ -139,7 +139,7 @@ def test_paperfold_runs_and_writes_its_files(command, tmp_path):
     assert result.exit_code == 0, result.output
     text = written(tmp_path, "parameters", "maps", "lines")
     assert "N(0, 10²) on the biases" in text
-    assert all(f"**{name}**" in text for name in paperfold_verdict.SEEN_IN_PAPER)
+    assert all(f"**{name}**" in text for name in paperfold_verdict.IN_PAPER)
     assert "| exact | 0.494 ± 0.477 |" in text
     assert all(file in result.output for file in ("lines.png", "maps.png", "parameters.png", "verdict.md"))
 

@@ -1,4 +1,4 @@
-"""The bar for long work: nothing for short work, and never a change of what comes through."""
+"""Bars for long work: nothing for short work, nothing in files, and never a change of what comes through."""
 
 import io
 import sys
@@ -47,3 +47,16 @@ def test_files_and_pipes_get_no_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_progress, "PATIENCE_SECONDS", 0.0)
     assert list(_progress.tracked(slow(), 3, "Working")) == [0, 1, 2]
     assert stream.getvalue() == ""
+
+
+@pytest.mark.parametrize(
+    ("show", "is_terminal", "shown"), [(None, True, True), (False, True, False), (None, False, False)]
+)
+def test_steps_show_their_speed_and_a_line(monkeypatch: pytest.MonkeyPatch, show, is_terminal, shown) -> None:
+    stream = terminal(monkeypatch)
+    monkeypatch.setattr(stream, "isatty", lambda: is_terminal)
+    monkeypatch.setenv("COLUMNS", "120")
+    with _progress.StepBar("NUTS", 100, show=show) as bar:
+        bar.move("NUTS warm-up", 50, "acceptance 0.81")
+    said = stream.getvalue()
+    assert all((words in said) == shown for words in ("NUTS warm-up", "50%", "steps/s", "acceptance 0.81"))

@@ -100,7 +100,7 @@ def test_a_folder_is_not_overwritten_unasked(run, config, folder):
         Run.fit(config, run.folder)
     (folder / "mine").mkdir()
     (folder / "mine" / "notes.txt").write_text("keep")
-    with pytest.raises(ValueError, match="is no run of credo"):
+    with pytest.raises(ValueError, match="is not a run of credo"):
         Run.fit(config, folder / "mine")
 
 
@@ -136,8 +136,8 @@ def test_an_unfinished_run_is_described_and_not_used(run, config, tmp_path):
     (tmp_path / "run" / "fit.json").write_text("{}")
     found = runs.describe(tmp_path / "run")
     assert not found["finished"]
-    assert "--resume" in found["state"]
-    with pytest.raises(ValueError, match="has not ended; go on with it: credo fit --resume"):
+    assert found["state"] == "not ended yet"
+    with pytest.raises(ValueError, match="has not ended; fit it again with resume=True"):
         Run.load(tmp_path / "run")
     assert runs.describe(run.folder)["finished"]
 

@@ -1,7 +1,7 @@
-"""Files that are whole or not there: written beside their place, then renamed into it.
+"""Atomic files: written under another name, then renamed.
 
-A reader, or the next run after a crash, sees the old file or the new one. A JSON file holds its own checksum, and those
-of the arrays it names: nothing can be cut short or altered unnoticed.
+A reader, or the next run after a crash, sees either the old file or the new one. A JSON file holds its own checksum and
+those of the arrays it names, so damage does not go unnoticed.
 """
 
 import hashlib
@@ -16,12 +16,12 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
-# What a process that was killed while writing leaves behind ends like this.
+# The suffix of files that a killed process leaves behind.
 PARTIAL = ".partial"
 
 
 def put(path: Path, write: Callable[[Path], Any]) -> None:
-    """Write a file beside its place, and put it there once the disk has it."""
+    """Write a file under another name, and rename it once it is on disk."""
     fresh = path.with_name(f".{path.name}-{uuid.uuid4().hex[:8]}{PARTIAL}")
     try:
         write(fresh)
@@ -34,13 +34,13 @@ def put(path: Path, write: Callable[[Path], Any]) -> None:
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
-    """Write a dictionary with its own checksum."""
+    """Write a dictionary together with its checksum."""
     text = json.dumps({**content, "sha256": digest(content)}, indent=2, sort_keys=True) + "\n"
     put(path, lambda fresh: fresh.write_text(text, encoding="utf-8"))
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Read what `write_json` wrote, or refuse it."""
+    """Read what `write_json` wrote; the checksum is not yet verified."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
@@ -51,7 +51,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def require_unaltered(path: Path, content: dict[str, Any]) -> dict[str, Any]:
-    """The dictionary without its checksum, which must be right."""
+    """Verify the checksum; returns the dictionary without it."""
     own = {name: value for name, value in content.items() if name != "sha256"}
     if content.get("sha256") != digest(own):
         raise ValueError(f"{path} is damaged: it was altered after it was saved")
@@ -60,7 +60,7 @@ def require_unaltered(path: Path, content: dict[str, Any]) -> dict[str, Any]:
 
 def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> str:
     """Write arrays as safetensors; returns the checksum of the file."""
-    # Not np.ascontiguousarray, which gives a scalar an axis.
+    # np.ascontiguousarray would add an axis to scalars.
     whole = {name: np.asarray(value, order="C") for name, value in arrays.items()}
     checksums: list[str] = []
 
@@ -76,7 +76,7 @@ def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> str:
 
 
 def read_arrays(path: Path, expected: str) -> dict[str, np.ndarray]:
-    """Read arrays whose file has the expected checksum."""
+    """Read arrays, after verifying the checksum of their file."""
     if not path.is_file():
         raise FileNotFoundError(f"{path.parent} is damaged: {path.name} is missing")
     if checksum(path) != expected:
@@ -96,6 +96,6 @@ def checksum(path: Path) -> str:
 
 
 def remove_partial(folder: Path) -> None:
-    """Remove what writers that were killed have left. Only for those who know that nobody is writing now."""
+    """Remove files left behind by killed writers. Call it only when nobody else is writing."""
     for left in folder.glob(f".*{PARTIAL}"):
         left.unlink()

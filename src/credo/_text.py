@@ -5,7 +5,7 @@ from difflib import get_close_matches
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """A hint to append to an error: `; did you mean 'nuts'?`, or nothing where no known word is near.
+    """A hint to append to an error: `; did you mean 'nuts'?`, or nothing if no known word is similar.
 
     >>> nearest("nutz", ["nuts", "hmc"])
     "; did you mean 'nuts'?"

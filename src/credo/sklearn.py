@@ -1,13 +1,13 @@
-"""scikit-learn estimators: a Bayesian neural network wherever a regressor or a classifier can stand.
+"""scikit-learn estimators: a Bayesian neural network wherever a regressor or a classifier is expected.
 
-They pass scikit-learn's `check_estimator`, so that pipelines, grid searches and cross-validation work as usual. What
-`predict` leaves out is in `predictive(X)`, the marginal p(y | X, D) with all its answers.
+They pass scikit-learn's `check_estimator`, so pipelines, grid searches and cross-validation work as usual. `predict`
+gives a summary; `predictive(X)` is the whole marginal p(y | X, D).
 
 Rows cannot be weighted: `fit` takes no `sample_weight`, because a weighted likelihood is not that of any data.
 """
 
 import tempfile
-from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Self
@@ -30,15 +30,16 @@ from credo.predictive import Predictive
 LARGEST_SEED = 2**31 - 1
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class _Estimator(BaseEstimator):
-    """What the two estimators share: validation, the fit, the prediction, and a state that can be pickled."""
+    """What the two estimators share: parameters, validation, the fit, the prediction, and a state to pickle."""
 
-    method: Any
-    network: Any
-    prior: Any
-    standardise: bool
-    random_state: Any
-    progress: bool | None
+    method: Any = "auto"
+    network: Any = "mlp:50,50"
+    prior: Any = None
+    standardise: bool = True
+    random_state: Any = None
+    progress: bool | None = False
 
     def _fit_posterior(self, x: np.ndarray, y: np.ndarray) -> Self:
         names = getattr(self, "feature_names_in_", None)
@@ -56,18 +57,12 @@ class _Estimator(BaseEstimator):
         check_is_fitted(self, "posterior_")
         return self.posterior_.predict(validate_data(self, X, reset=False))
 
-    def _answers(self, X: Any, ask: Callable[[Any], np.ndarray]) -> np.ndarray:
-        """What a prediction answers for each row, rows first."""
-        check_is_fitted(self, "posterior_")
-        x = validate_data(self, X, reset=False)
-        return ask(self.posterior_.predict(x))
-
     def _samples(self, X: Any, num: int, random_state: Any) -> np.ndarray:
         """Draws of y as scikit-learn has them: rows first, draws last."""
         key = random.key(_seed_of(random_state))
         return np.moveaxis(self.predictive(X).samples(key, num), 0, -1)
 
-    # A model is a program, which cannot be pickled; its posterior is saved without it, and the model made anew.
+    # A model is a program and cannot be pickled: the posterior is saved without it, and the model is built again.
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
@@ -84,19 +79,20 @@ class _Estimator(BaseEstimator):
         raise TypeError(f"{type(self).__name__} has no model")
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class BayesianRegressor(RegressorMixin, _Estimator):
     """A neural network for numbers with a posterior over its weights: theta ~ p(theta), y ~ N(f_theta(x), noise²).
 
     Arguments:
-        method: how the posterior is found, by name or as an object such as `credo.NUTS(num_samples=500)`; "auto"
-            chooses by the size of model and data. See `credo methods`.
+        method: the name of an inference method, or an object such as `credo.NUTS(num_samples=500)`; "auto" chooses by
+            the size of model and data. `credo methods` lists them all.
         network: a text such as "linear" or "mlp:50,50,relu", or any network that `credo.networks.functional` takes,
-            with an output per target (two for heteroscedastic noise).
+            with one output per target (two for heteroscedastic noise).
         prior: of the weights, as for `credo.models.regression`.
         noise: around the network's outputs, as for `credo.models.regression`.
-        standardise: whether the network sees columns, and targets, of mean 0 and standard deviation 1. Predictions are
-            in the units of y in any case.
-        random_state: an int gives the same bits at each fit, and those of `credo.fit(seed=…)`.
+        standardise: whether to give columns and targets mean 0 and standard deviation 1 for the network. Predictions
+            are in the units of y either way.
+        random_state: an int gives the same bits at each fit, those of `credo.fit(seed=…)`.
         progress: a live bar on stderr.
 
     After `fit`: `posterior_`, `n_features_in_`, `feature_names_in_` where X is a data frame, `n_outputs_`.
@@ -109,24 +105,7 @@ class BayesianRegressor(RegressorMixin, _Estimator):
     (5,)
     """
 
-    def __init__(
-        self,
-        *,
-        method: Any = "auto",
-        network: Any = "mlp:50,50",
-        prior: Any = None,
-        noise: Any = None,
-        standardise: bool = True,
-        random_state: Any = None,
-        progress: bool | None = False,
-    ) -> None:
-        self.method = method
-        self.network = network
-        self.prior = prior
-        self.noise = noise
-        self.standardise = standardise
-        self.random_state = random_state
-        self.progress = progress
+    noise: Any = None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -143,18 +122,15 @@ class BayesianRegressor(RegressorMixin, _Estimator):
 
     def predict(self, X: Any, return_std: bool = False) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
         """The mean of the marginal; with `return_std` also its standard deviation, noise included."""
-        if return_std:
-            moments = self._answers(X, lambda predictive: np.stack([predictive.mean, predictive.std], axis=1))
-            return moments[:, 0], moments[:, 1]
-        return self._answers(X, lambda predictive: predictive.mean)
+        predictive = self.predictive(X)
+        return (predictive.mean, predictive.std) if return_std else predictive.mean
 
     def predict_quantiles(self, X: Any, q: ArrayLike) -> np.ndarray:
         """Quantiles of the marginal of each target, (rows,) for one level q, (rows, levels) for several."""
-        last = range(-np.ndim(q), 0)
-        return self._answers(X, lambda predictive: np.moveaxis(predictive.quantile(q), range(np.ndim(q)), last))
+        return np.moveaxis(self.predictive(X).quantile(q), range(np.ndim(q)), range(-np.ndim(q), 0))
 
     def sample_y(self, X: Any, n_samples: int = 1, *, random_state: Any = 0) -> np.ndarray:
-        """Draws of y, (rows, n_samples): each is one function on all rows, with noise around it."""
+        """Draws of y, (rows, n_samples): each is one function evaluated on all rows, plus noise."""
         return self._samples(X, n_samples, random_state)
 
     def _model(self) -> Model:
@@ -167,7 +143,7 @@ class BayesianClassifier(ClassifierMixin, _Estimator):
 
     Arguments:
         network: a text such as "linear" or "mlp:50,50,relu", or any network that `credo.networks.functional` takes,
-            with an output per class (one will do for two classes).
+            with one output per class (for two classes a single one is enough).
         method, prior, standardise, random_state, progress: as for `BayesianRegressor`.
 
     After `fit`: `posterior_`, `classes_`, `n_features_in_`, `feature_names_in_` where X is a data frame.
@@ -176,45 +152,28 @@ class BayesianClassifier(ClassifierMixin, _Estimator):
     'mlp:50'
     """
 
-    def __init__(
-        self,
-        *,
-        method: Any = "auto",
-        network: Any = "mlp:50,50",
-        prior: Any = None,
-        standardise: bool = True,
-        random_state: Any = None,
-        progress: bool | None = False,
-    ) -> None:
-        self.method = method
-        self.network = network
-        self.prior = prior
-        self.standardise = standardise
-        self.random_state = random_state
-        self.progress = progress
-
     def fit(self, X: Any, y: Any) -> Self:
         """Infer the posterior from rows X, (rows, columns), and their classes y, numbers or texts."""
         x, targets = validate_data(self, X, y)
         check_classification_targets(targets)
         self.classes_, labels = np.unique(targets, return_inverse=True)
         if len(self.classes_) < 2:
-            raise ValueError(f"y has one class only, '{self.classes_[0]}'; a classifier needs rows of two or more")
+            raise ValueError(f"y has one class only, '{self.classes_[0]}'; a classifier needs two or more")
         return self._fit_posterior(x, labels.astype(np.int32))
 
     def predict(self, X: Any) -> np.ndarray:
         """The most probable class of each row."""
-        chosen = self._answers(X, lambda predictive: predictive.label)
-        return self.classes_[chosen]
+        label = self.predictive(X).label
+        return self.classes_[label]
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """The probabilities of the classes, in the order of `classes_`: those of the draws, averaged."""
-        probs = self._answers(X, lambda predictive: predictive.probs.astype(np.float64))
+        """The probabilities of the classes, in the order of `classes_`, averaged over the draws."""
+        probs = self.predictive(X).probs.astype(np.float64)
         # scikit-learn's metrics want a sum of one in double precision.
         return probs / probs.sum(axis=1, keepdims=True)
 
     def sample_y(self, X: Any, n_samples: int = 1, *, random_state: Any = 0) -> np.ndarray:
-        """Draws of the class, (rows, n_samples): each is of one function on all rows."""
+        """Draws of the class, (rows, n_samples): each comes from one function evaluated on all rows."""
         drawn = self._samples(X, n_samples, random_state)
         return self.classes_[drawn.astype(int)]
 
@@ -224,12 +183,12 @@ class BayesianClassifier(ClassifierMixin, _Estimator):
 
 
 def _model_of(task: str, network: Any, outputs: int, **settings: Any) -> Model:
-    """The model of a network, or of its text. Equal texts and settings share one: it is compiled once for all fits."""
+    """The model of a network or its text. Equal texts and settings share one model, which is compiled only once."""
     if not isinstance(network, str):
         return models.MODELS[task](network, **settings)
     try:
         return _shared_model(task, network, outputs, **settings)
-    except TypeError:  # settings that have no hash
+    except TypeError:  # settings that cannot be hashed
         return _shared_model.__wrapped__(task, network, outputs, **settings)
 
 
@@ -239,7 +198,7 @@ def _shared_model(task: str, network: str, outputs: int, **settings: Any) -> Mod
 
 
 def _seed_of(random_state: Any) -> int:
-    """The seed that an int is, or that a generator gives; another one each time for None."""
+    """The int itself, or a seed drawn from a generator; for None a new one each time."""
     if isinstance(random_state, int | np.integer):
         return int(random_state)
     return int(check_random_state(random_state).randint(LARGEST_SEED))

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from credo.cli.errors import told
+from credo.cli.errors import reported
 from credo.inference.outcome import NonFiniteError
 from tests.cli.conftest import QUICK
 
@@ -50,6 +50,7 @@ def test_tables_that_cannot_be_fitted(credo, tmp_path, content, target, words):
         (("--set", "num_steps=3"), "name it with --method"),
         (("--network", "mpl:50"), "did you mean 'mlp'"),
         (("--task", "regresion"), "did you mean 'regression'"),
+        (("--task", "binary"), "choose --task multi-class"),
         (("--drop", "sise"), "did you mean 'size'"),
         (("--prior-scale", "-1"), "scale"),
     ],
@@ -63,6 +64,7 @@ def test_flags_that_do_not_fit(credo, houses, tmp_path, options, words):
     ("change", "words"),
     [
         (("Bern", "Paris"), "'Paris'"),
+        (("Bern", "Paris"), "pass --unknown missing to treat such cells as missing"),
         (("city", "town"), "no column 'city'"),
         (("2020-", "spring "), "is date, and holds 'spring"),
     ],
@@ -85,7 +87,14 @@ def test_a_new_category_can_be_missing(credo, houses, run, tmp_path):
 
 def test_folders_that_are_no_run(credo, houses, tmp_path):
     assert "does not exist" in one_line(credo("inspect", tmp_path / "nowhere"))
-    assert "is no run" in one_line(credo("predict", tmp_path, houses / "test.csv"))
+    assert "is not a run" in one_line(credo("predict", tmp_path, houses / "test.csv"))
+
+
+def test_a_run_that_has_not_ended(credo, houses, run, tmp_path):
+    copy = shutil.copytree(run, tmp_path / "run")
+    (copy / "manifest.json").unlink()
+    assert "fit it again with --resume" in one_line(credo("predict", copy, houses / "test.csv"))
+    assert f"to continue: credo fit --resume --out {copy}" in credo("inspect", copy).stdout
 
 
 def test_a_run_of_a_newer_format(credo, houses, run, tmp_path):
@@ -124,7 +133,7 @@ def test_exit_codes(error, code, capsys):
         raise error
 
     with pytest.raises(Exception, match=str(code)) as stopped:
-        told(command)()
+        reported(command)()
     assert stopped.value.exit_code == code
     assert str(error) in capsys.readouterr().err
 
@@ -135,4 +144,4 @@ def test_faults_of_our_own_are_not_hidden(kind):
         raise kind("a fault")
 
     with pytest.raises(kind, match="a fault"):
-        told(command)()
+        reported(command)()

@@ -27,7 +27,7 @@ def test_fit_says_what_it_did(credo, houses, run, tmp_path):
         "constant, always 'EUR'",
         "Task: regression",
         "Network: mlp:4",
-        "Method: map, as was asked for",
+        "Method: map, as requested",
         "num_steps = 20",
         "Health: A point estimate",
         f"Saved in {tmp_path / 'run'}",

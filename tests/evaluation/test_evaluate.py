@@ -139,7 +139,7 @@ def test_bad_input(train: credo.Data, test_set: credo.Data) -> None:
         credo.compare({"exact": posterior}, test_set, by="lpdd", num_resamples=0)
     broken = exact.posterior(train)
     broken.theta["w"][:] = np.nan
-    with pytest.raises(ValueError, match="not finite numbers, the first is row 0"):
+    with pytest.raises(ValueError, match="not finite, first in row 0"):
         credo.evaluate(broken, test_set)
 
 

@@ -174,7 +174,7 @@ def test_bad_input_of_quantiles(base, y, error, message):
 
 
 def test_a_map_is_for_its_own_kind_and_used_once(calibrated, quantiles):
-    with pytest.raises(ValueError, match="recalibrated already"):
+    with pytest.raises(ValueError, match="already recalibrated"):
         quantiles(calibrated)
     with pytest.raises(TypeError, match="the prediction of a regression"):
         quantiles(from_probs([[0.5, 0.5]]))
@@ -288,7 +288,7 @@ def test_bad_input_of_class_maps(kind):
     with pytest.raises(ValueError, match="labels from 0 to 2"):
         kind.fit(base, [0, 1, 2, 1])
     if kind is not Temperature:
-        with pytest.raises(ValueError, match="fitted to 2 classes, and the prediction has 3"):
+        with pytest.raises(ValueError, match="fitted to 2 classes, but the prediction has 3"):
             _ = kind.fit(base, [0, 1, 0, 1])(from_probs([[0.2, 0.3, 0.5]])).probs
 
 

@@ -21,7 +21,6 @@ import credo
 from credo import _files
 from credo.inference.engine import checkpoint
 from credo.inference.engine import driver as engine
-from credo.inference.engine.progress import Progress
 from credo.testing import same_bits
 from tests.kills import Killed, fit_through_kills, kill_at, write_at_every_chunk
 
@@ -101,12 +100,12 @@ def test_time_before_the_kill_counts(data, tmp_path, monkeypatch):
 
 
 def test_interrupted_run_goes_on(data, whole, tmp_path, monkeypatch):
-    def press_ctrl_c(self, chains) -> None:
+    def press_ctrl_c(self, bar, chains) -> None:
         if min(chain.num_kept for chain in chains) >= 3:
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(Progress, "update", press_ctrl_c)
+        patched.setattr(engine.Driver, "show", press_ctrl_c)
         with pytest.warns(UserWarning, match="interrupted"):
             part = credo.fit(MODEL, data, NUTS, seed=3, checkpoint=tmp_path)
     assert part.provenance.interrupted

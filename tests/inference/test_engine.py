@@ -14,7 +14,6 @@ import pytest
 
 import credo
 from credo.inference.engine import driver as engine
-from credo.inference.engine.progress import Progress
 
 WALK = credo.Metropolis(num_samples=2000, num_warmup=5, num_chains=3, thin=1)
 
@@ -33,11 +32,11 @@ def model() -> credo.Model:
 def interrupt_when(monkeypatch, condition) -> None:
     """Press Ctrl-C between two chunks, as soon as the chains are where the condition wants them."""
 
-    def update(self, chains) -> None:
+    def show(self, bar, chains) -> None:
         if condition(chains):
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(Progress, "update", update)
+    monkeypatch.setattr(engine.Driver, "show", show)
 
 
 # --- Ctrl-C

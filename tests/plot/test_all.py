@@ -70,7 +70,7 @@ WRONG = {
     "map of a line": (lambda: plot.maps(CURVE, GRID), "one output for each"),
     "map of nothing known": (lambda: plot.maps(PLANE, GRID, show="entropy"), "'mean'"),
     "map of classes": (lambda: plot.maps(CLASSES, GRID), "class_map"),
-    "class map of numbers": (lambda: plot.class_map(PLANE, GRID), "see maps"),
+    "class map of numbers": (lambda: plot.class_map(PLANE, GRID), "use maps"),
     "points of one input": (lambda: plot.maps(PLANE, GRID, data=ONE), r"rows of shape \(1,\)"),
     "calibration of numbers": (lambda: plot.calibration(LINE), "CalibrationCurve"),
     "no curve": (lambda: plot.calibration({}), "empty"),

@@ -167,7 +167,7 @@ HEAD = "city,sold,size,garden\n"
 
 def test_a_new_category_is_refused_or_missing(houses, table):
     with pytest.raises(
-        ValueError, match=r"'city' is categorical, and holds 'Bernn' in row 2.*did you mean 'Bern'.*--unk"
+        ValueError, match=r"'city' is categorical, and holds 'Bernn' in row 2.*did you mean 'Bern'.*unknown='missing'"
     ):
         new_rows(houses, table, HEAD + "Bern,2020-01-01,1,yes\nBernn,2020-01-01,1,yes\n")
     x = new_rows(houses, table, HEAD + "Paris,2020-01-01,1,yes\n", unknown="missing")
@@ -176,7 +176,7 @@ def test_a_new_category_is_refused_or_missing(houses, table):
 
 @pytest.mark.parametrize("row", ["Bern,2020-01-01,large,yes", "Bern,soon,1,yes", "Bern,2020-01-01,1,perhaps"])
 def test_cells_of_another_kind_are_refused_or_missing(houses, table, row):
-    with pytest.raises(ValueError, match=r"in row 1.*--unknown missing"):
+    with pytest.raises(ValueError, match=r"in row 1.*unknown='missing'"):
         new_rows(houses, table, HEAD + row)
     assert np.isfinite(new_rows(houses, table, HEAD + row, unknown="missing")).all()
 
@@ -237,7 +237,7 @@ def test_the_task_can_be_set(table):
     ("cells", "task", "message"),
     [
         (["a", "b"], "regression", "holds 'a'; write numbers"),
-        (["a", "b", "c"], "binary", "3 different values; choose --task multi-class"),
+        (["a", "b", "c"], "binary", "3 different values; choose task='multi-class'"),
         (["a", "b", "c"], "regresion", "did you mean 'regression'"),
         ([str(n) for n in range(200)], "multi-class", "more than 100 different values"),
         ([f"n{n}" for n in range(200)], None, "too many classes"),
@@ -263,7 +263,7 @@ def test_labels_are_numbered_in_order(table):
     ("text", "target", "message"),
     [
         ("size,price\n1,2\n3,4\n", "prize", "no column 'prize'.*did you mean 'price'"),
-        ("size,price\n1,2\n3,4\n", None, "name the column to predict with --target"),
+        ("size,price\n1,2\n3,4\n", None, "pass target=… to name the column to predict"),
         ("size,price\n", "price", "names and no rows"),
         ("price\n1\n2\n", "price", "no column to predict 'price' from"),
         ("size,price\n5,1\n5,2\n", "price", "no column to predict 'price' from .*constant"),

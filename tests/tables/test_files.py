@@ -72,10 +72,10 @@ def test_a_matrix_has_numbered_columns(tmp_path):
     [
         (b"", "t.csv", "is empty"),
         (b"\x89PNG\r\n\x1a\n\x00\x00\xff\xfe", "t.csv", "is not text in UTF-8.*Save it as CSV"),
-        (b"a,b\n\x00\x01,2\n", "t.csv", "is a binary file and no CSV"),
+        (b"a,b\n\x00\x01,2\n", "t.csv", "is a binary file, not CSV"),
         (b"a,a\n1,2\n", "t.csv", "several columns named 'a'"),
-        (b"a,b\n1,2,3\n", "t.csv", "every row needs as many cells"),
-        (b"a,b\n1,2\n", "t.txt", "none of the known suffixes"),
+        (b"a,b\n1,2,3\n", "t.csv", "every row must have as many cells"),
+        (b"a,b\n1,2\n", "t.txt", "unknown suffix"),
         (b"nothing of the kind", "t.parquet", "not a Parquet file"),
         (b"nothing of the kind", "t.npz", "not an NPZ file"),
     ],

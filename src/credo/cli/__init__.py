@@ -1,11 +1,11 @@
-"""The command line: one small file per command. Nothing heavy is imported until a command runs."""
+"""The command line: one small file per command. Nothing heavy is imported before a command runs."""
 
 import typer
 
 from credo._version import __version__
 from credo.cli.compare import compare
 from credo.cli.demo import demo
-from credo.cli.errors import told
+from credo.cli.errors import reported
 from credo.cli.evaluate import evaluate
 from credo.cli.example import example
 from credo.cli.fit import fit
@@ -13,7 +13,7 @@ from credo.cli.inspect import inspect
 from credo.cli.methods import methods
 from credo.cli.predict import predict
 
-EXAMPLES = """
+EPILOG = """
 Examples:
 
   credo fit train.csv --target price --out run/      fit a network to a table
@@ -36,7 +36,7 @@ Examples:
 app = typer.Typer(
     name="credo",
     help="Bayesian neural networks: networks that know what they do not know.",
-    epilog=EXAMPLES,
+    epilog=EPILOG,
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
@@ -60,7 +60,7 @@ def main(
 
 
 for command in (fit, predict, evaluate, compare, inspect, methods, demo):
-    app.command()(told(command))
+    app.command()(reported(command))
 app.add_typer(example, name="example")
 for found in example.registered_commands:
-    found.callback = told(found.callback) if found.callback else None
+    found.callback = reported(found.callback) if found.callback else None

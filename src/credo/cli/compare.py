@@ -30,8 +30,7 @@ def compare(
 ) -> None:
     """Fit several methods to one table and judge them on rows they have not seen: a table, a picture, and advice."""
     from credo import plot
-    from credo.plot.comparison import comparison
-    from credo.runs import Config
+    from credo.runs import Config  # lazy: imports JAX
     from credo.runs.comparing import compare_methods, recommend
 
     voice = Voice(as_json, quiet, verbose)
@@ -47,7 +46,7 @@ def compare(
     )
     advice = recommend(result)
     out.mkdir(parents=True, exist_ok=True)
-    plot.save(comparison(result), out / "comparison.png")
+    plot.save(plot.comparison(result), out / "comparison.png")
     (out / "comparison.csv").write_text(result.to_frame().to_csv(), encoding="utf-8")
     voice.say(result, markup=True)
     voice.say(advice)

@@ -1,4 +1,4 @@
-"""What the shell completes. Names stand here so that a tab does not have to wait for JAX; a test holds them true."""
+"""Shell completion. The names are written out so that a tab need not wait for JAX; a test keeps them right."""
 
 METHODS = (
     "auto",
@@ -22,7 +22,7 @@ NETWORKS = ("linear", "mlp:50", "mlp:50,50", "mlp:50,50,relu")
 
 
 def complete_method(incomplete: str) -> list[str]:
-    """Methods that begin so."""
+    """Methods that start like this."""
     return [name for name in METHODS if name.startswith(incomplete)]
 
 
@@ -33,5 +33,5 @@ def complete_methods(incomplete: str) -> list[str]:
 
 
 def complete_network(incomplete: str) -> list[str]:
-    """Networks that begin so."""
+    """Networks that start like this."""
     return [name for name in NETWORKS if name.startswith(incomplete)]

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 NUM_CHAINS = 4
 
 
-class Problem(NamedTuple):
-    """What is fitted, what it is judged on, and what came out."""
+class Fitted(NamedTuple):
+    """A fit, its training and test data, and its scores."""
 
     name: str
     posterior: "Posterior"
@@ -31,16 +31,16 @@ class Problem(NamedTuple):
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the figures and the reports.")] = Path("credo-demo"),
     seed: Annotated[int, typer.Option(help="The same seed gives the same bits.")] = 0,
-    quick: Annotated[bool, typer.Option(help="Far too few draws, to see that it works.")] = False,
+    quick: Annotated[bool, typer.Option(help="Far too few draws, just to see that it works.")] = False,
 ) -> None:
     """Fit a regression and a classification by NUTS on embedded data: diagnose, judge, a table, figures, reports."""
     from rich.console import Console
 
-    import credo
+    import credo  # lazy: imports JAX
 
     console = Console()
     out.mkdir(parents=True, exist_ok=True)
-    # New rows of the same kind judge the fits: another seed draws them.
+    # The test rows come from the same source, with another seed.
     console.rule("Regression: noisy points, and a hole between them")
     net = credo.networks.MLP([50], out=1, activation="tanh")
     model = credo.models.regression(net, prior=credo.priors.normal(1.0))
@@ -58,49 +58,49 @@ def demo(
     _table(console, regression, classification)
     figures = ", ".join(sorted(path.name for path in out.glob("*.png")))
     console.print(f"Figures are in [bold]{out.resolve()}[/]: {figures}", soft_wrap=True)
-    for problem in (regression, classification):
-        title = f"Demo: {problem.name}"
+    for fitted in (regression, classification):
+        title = f"Demo: {fitted.name}"
         path = credo.report(
-            problem.posterior, problem.test, out / f"{problem.name}.html", title=title, scores=problem.scores
+            fitted.posterior, fitted.test, out / f"{fitted.name}.html", title=title, scores=fitted.scores
         )
         console.print(f"Report to open in a browser: [bold]{path.resolve()}[/]", soft_wrap=True)
 
 
 def _fit(
     console: "Console", name: str, model: "Model", sets: "tuple[Data, Data]", sampler: "NUTS", seed: int
-) -> Problem:
+) -> Fitted:
     import credo
 
     posterior = credo.fit(model, sets[0], sampler, seed=seed)
     console.print(str(posterior.diagnostics))
-    return Problem(name, posterior, *sets, credo.evaluate(posterior, sets[1]))
+    return Fitted(name, posterior, *sets, credo.evaluate(posterior, sets[1]))
 
 
-def _draw_regression(problem: Problem, out: Path) -> None:
+def _draw_regression(fitted: Fitted, out: Path) -> None:
     import numpy as np
 
     import credo
 
-    data, posterior = problem.train, problem.posterior
+    data, posterior = fitted.train, fitted.posterior
     x = np.linspace(data.x.min() - 1, data.x.max() + 1, 300)
     ax = credo.plot.bands(posterior.predict(x), x, data=data)
     ax.set_title("Between and beyond the data the network says: I do not know")
     credo.plot.save(ax, out / "regression.png")
-    # In the middle of the hole the functions differ most: there the chains must agree about how much.
+    # The functions differ most in the middle of the hole: the chains must agree about how much.
     middle = posterior.predict(np.zeros((1, 1))).functions.reshape(NUM_CHAINS, -1)
     credo.plot.save(credo.plot.traces(middle, label="f(0)"), out / "chains.png")
-    credo.plot.save(credo.plot.calibration(problem.scores.calibration), out / "calibration.png")
+    credo.plot.save(credo.plot.calibration(fitted.scores.calibration), out / "calibration.png")
 
 
-def _draw_classification(problem: Problem, out: Path) -> None:
+def _draw_classification(fitted: Fitted, out: Path) -> None:
     import numpy as np
 
     import credo
 
-    data = problem.train
+    data = fitted.train
     low, high = data.x.min(0) - 1, data.x.max(0) + 1
     grid = np.meshgrid(np.linspace(low[0], high[0], 90), np.linspace(low[1], high[1], 70))
-    predictive = problem.posterior.predict(np.column_stack([axis.ravel() for axis in grid]), num_draws=500)
+    predictive = fitted.posterior.predict(np.column_stack([axis.ravel() for axis in grid]), num_draws=500)
     ax = credo.plot.class_map(predictive, (grid[0], grid[1]), show="epistemic", data=data)
     ax.set_title("Epistemic uncertainty grows away from the data")
     credo.plot.save(ax, out / "classification.png")
@@ -114,8 +114,8 @@ def _sampler(quick: bool) -> "NUTS":
     return credo.NUTS(num_samples=400, num_warmup=400, num_chains=NUM_CHAINS)
 
 
-def _table(console: "Console", regression: Problem, classification: Problem) -> None:
-    """How right the two networks are on new rows, and what they know there and far away."""
+def _table(console: "Console", regression: Fitted, classification: Fitted) -> None:
+    """Print how right the networks are on new rows, and how uncertain there and far away."""
     import numpy as np
     from rich.table import Table
 
@@ -126,22 +126,22 @@ def _table(console: "Console", regression: Problem, classification: Problem) -> 
         (regression, {"in the hole": np.zeros((1, 1)), "far away": np.full((1, 1), 6.0)}),
         (classification, {"far away": np.array([[4.0, 4.0], [-4.0, -4.0]])}),
     )
-    for problem, elsewhere in places:
-        score = "rmse" if problem.name == "regression" else "accuracy"
-        judged = f"{problem.scores.label(score)} {problem.scores[score].value:.3f}"
-        for where, x in {"new rows": problem.test.x, **elsewhere}.items():
-            table.add_row(problem.name, where, judged if where == "new rows" else "", *_parts(problem, x))
+    for fitted, elsewhere in places:
+        score = "rmse" if fitted.name == "regression" else "accuracy"
+        judged = f"{fitted.scores.label(score)} {fitted.scores[score].value:.3f}"
+        for where, x in {"new rows": fitted.test.x, **elsewhere}.items():
+            table.add_row(fitted.name, where, judged if where == "new rows" else "", *_parts(fitted, x))
     console.print(table)
-    for problem, _ in places:
-        console.print(f"{problem.name.capitalize()} on new rows: {problem.scores.calibration.verdict}")
+    for fitted, _ in places:
+        console.print(f"{fitted.name.capitalize()} on new rows: {fitted.scores.calibration.verdict}")
 
 
-def _parts(problem: Problem, x: object) -> tuple[str, ...]:
-    """The two uncertainties at x: as standard deviations of a regression, in nats for classes."""
+def _parts(fitted: Fitted, x: object) -> tuple[str, ...]:
+    """The two uncertainties at x: standard deviations for a regression, nats for classes."""
     import numpy as np
 
-    prediction = problem.posterior.predict(x)
+    prediction = fitted.posterior.predict(x)
     means = [np.mean(getattr(prediction, part)) for part in ("epistemic", "aleatoric")]
-    if problem.name == "regression":
+    if fitted.name == "regression":
         return tuple(f"sd {np.sqrt(mean):.3f}" for mean in means)
     return tuple(f"{mean:.3f} nats" for mean in means)

@@ -1,6 +1,6 @@
-"""One policy for what goes wrong: what users can mend is one line on stderr, and exit code 2.
+"""One policy for errors: what users can fix is one line on stderr and exit code 2.
 
-What they cannot mend is a fault of credo: it keeps its traceback, and exit code 1.
+Anything else is a bug in credo: it keeps its traceback, and exit code 1.
 """
 
 import functools
@@ -12,12 +12,14 @@ from typing import Any
 
 import typer
 
+from credo.cli.voice import in_flags
+
 USER_ERROR, INTERRUPTED = 2, 130
-MENDABLE = (ValueError, OSError, MemoryError)
+FIXABLE = (ValueError, OSError, MemoryError)
 
 
-def told(command: Callable[..., None]) -> Callable[..., None]:
-    """A command whose errors and warnings are told in one line each; with --verbose also where they came from."""
+def reported(command: Callable[..., None]) -> Callable[..., None]:
+    """A command whose errors and warnings are one line each; with --verbose also a traceback."""
 
     @functools.wraps(command)
     def wrapped(*args: Any, **options: Any) -> None:
@@ -30,11 +32,11 @@ def told(command: Callable[..., None]) -> Callable[..., None]:
                 typer.echo(f"credo: interrupted{_in_one_line(stop, before='; ')}", err=True)
                 raise typer.Exit(INTERRUPTED) from stop
             except BrokenPipeError as closed:
-                # Whoever read our output has seen enough; Python would complain once more when it flushes.
+                # The reader of our output has closed it; without this Python would complain when it flushes.
                 sys.stdout = None
                 raise typer.Exit(0) from closed
-            except (*MENDABLE, ArithmeticError) as error:
-                if not _is_mendable(error):
+            except (*FIXABLE, ArithmeticError) as error:
+                if not _is_fixable(error):
                     raise
                 if options.get("verbose"):
                     traceback.print_exc()
@@ -44,10 +46,10 @@ def told(command: Callable[..., None]) -> Callable[..., None]:
     return wrapped
 
 
-def _is_mendable(error: Exception) -> bool:
+def _is_fixable(error: Exception) -> bool:
     if not isinstance(error, ArithmeticError):
         return True
-    from credo.inference.outcome import NonFiniteError
+    from credo.inference.outcome import NonFiniteError  # lazy: imports JAX
 
     return isinstance(error, NonFiniteError)
 
@@ -58,7 +60,7 @@ def _note(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -
 
 
 def _in_one_line(message: Any, *, before: str = "") -> str:
-    text = " ".join(str(message).split())
+    text = in_flags(" ".join(str(message).split()))
     if not text and isinstance(message, Exception):
         text = type(message).__name__
     return f"{before}{text}" if text else ""

@@ -19,7 +19,7 @@ def evaluate(
 ) -> None:
     """Judge a run on a test table: every score with its standard error, calibration in words, and a report."""
     import credo
-    from credo.runs import Run
+    from credo.runs import Run  # lazy: imports JAX
 
     voice = Voice(as_json, quiet, verbose)
     loaded = Run.load(run)

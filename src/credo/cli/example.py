@@ -46,7 +46,7 @@ def mnist(
         raise typer.BadParameter("--full is the paper's training; leave out --quick, --epochs and --members")
     if full and data is None and not os.environ.get("CREDO_DATA"):
         raise typer.BadParameter("--full is for MNIST; name the folder that holds mnist/ by --data or CREDO_DATA")
-    from credo.examples import mnist as program
+    from credo.examples import mnist as program  # lazy: imports JAX
     from credo.examples.mnist_verdict import PAPER_EPOCHS
 
     settings = program.Settings(epochs=PAPER_EPOCHS if full else epochs, members=members, prior=prior)
@@ -67,7 +67,7 @@ def paperfold(
     seed: Seed = 0,
 ) -> None:
     """III: a posterior with two modes, and which of five methods find and weigh them."""
-    from credo.examples import paperfold as program
+    from credo.examples import paperfold as program  # lazy: imports JAX
 
     program.main(out, prior=prior, quick=quick, seed=seed)
 
@@ -77,7 +77,7 @@ def table(
     out: Annotated[Path, typer.Option(help="Folder for train.csv and test.csv.")] = Path("houses"), seed: Seed = 0
 ) -> None:
     """A table with words, dates and empty cells, to try the command line on."""
-    from credo.examples import table as program
+    from credo.examples import table as program  # lazy: imports NumPy
 
     train, test = program.main(out, seed=seed)
     typer.echo(f"Written: {train} and {test}. Next: credo fit {train} --target price --out run/")

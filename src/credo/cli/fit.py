@@ -1,5 +1,6 @@
 """`credo fit`: a network with uncertainty from a table in a file."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -35,7 +36,7 @@ def fit(
         ),
     ] = None,
     settings: Annotated[
-        list[str] | None, typer.Option("--set", help="A setting of the method, name=value; again for another.")
+        list[str] | None, typer.Option("--set", help="A setting of the method, name=value; may be repeated.")
     ] = None,
     task: Annotated[
         str | None, typer.Option(help="regression, binary or multi-class. [default: found from the target]")
@@ -43,15 +44,15 @@ def fit(
     drop: Annotated[str | None, typer.Option(help="Columns not to use: id,name.")] = None,
     prior_scale: Annotated[float | None, typer.Option(help="σ of the weights' prior N(0, σ²). [default: 1]")] = None,
     seed: Annotated[int | None, typer.Option(help="The same seed gives the same bits. [default: 0]")] = None,
-    config: Annotated[Path | None, typer.Option(help="A TOML file in place of these; flags given too win.")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was stopped.")] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a run that is there.")] = False,
+    config: Annotated[Path | None, typer.Option(help="A TOML file with these settings; flags override it.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue a run that was stopped.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a run that is already there.")] = False,
     as_json: Json = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
-    """Fit a network to a table, and keep it in a folder. Says what it did with each column, and why this method."""
-    from credo.runs import prepare, require_free
+    """Fit a network to a table and save it in a folder. Says what it did with each column, and why this method."""
+    from credo.runs import prepare, require_free  # lazy: imports JAX
 
     voice = Voice(as_json, quiet, verbose)
     require_free(out, resume=resume, overwrite=overwrite)
@@ -69,21 +70,19 @@ def fit(
         config = out / "config.toml"
     prepared = prepare(_config(config, {name: value for name, value in given.items() if value is not None}, settings))
     _describe(voice, prepared)
-    go_on = f"to go on: credo fit --resume --out {out}"
+    hint = f"to continue: credo fit --resume --out {out}"
     try:
         run = prepared.fit(out, resume=resume, overwrite=overwrite, progress=voice.progress)
     except KeyboardInterrupt as stop:
-        raise KeyboardInterrupt(go_on) from stop
+        raise KeyboardInterrupt(hint) from stop
     if run.posterior.provenance.interrupted:
-        raise KeyboardInterrupt(go_on)
+        raise KeyboardInterrupt(hint)
     _conclude(voice, run)
 
 
 def _config(path: Path | None, given: dict[str, Any], settings: list[str] | None) -> "Config":
-    """The settings of a file, and over them those of the command line."""
-    from dataclasses import replace
-
-    from credo.inference.settings import merged, parse
+    """The settings of a file, overridden by those of the command line."""
+    from credo.inference.settings import merged, parse  # lazy: imports JAX
     from credo.runs import Config
 
     if path is None:
@@ -93,9 +92,9 @@ def _config(path: Path | None, given: dict[str, Any], settings: list[str] | None
     else:
         config = Config.read(path)
         if "data" in given:
-            config = replace(config, data_sha256="")  # another file, and welcome
+            config = replace(config, data_sha256="")  # another file is welcome
         if "method" in given:
-            config = replace(config, settings={}, why="")  # the settings were those of the other method
+            config = replace(config, settings={}, why="")  # they belonged to the other method
         config = replace(config, **given)
     for text in settings or ():
         config = replace(config, settings=merged(config.settings, parse(text)))
@@ -103,21 +102,21 @@ def _config(path: Path | None, given: dict[str, Any], settings: list[str] | None
 
 
 def _describe(voice: Voice, prepared: "Prepared") -> None:
-    """What is about to be fitted, and to what."""
+    """Say what is about to be fitted, and to what."""
     encoding, config = prepared.encoding, prepared.config
-    rounded = "" if prepared.data.x.dtype == "float64" else ", so many that they are held in single precision"
+    rounded = "" if prepared.data.x.dtype == "float64" else ", held in single precision because they are many"
     voice.say(f"{config.data}: {encoding.num_rows:,} rows{rounded}")
     voice.table(("column", "what was done with it"), encoding.says)
     bound = prepared.model.bind(prepared.data)
     voice.say(f"Task: {encoding.target.says}")
     voice.say(f"Network: {config.network}, {len(encoding.names)} inputs, {bound.num_parameters:,} parameters")
-    voice.say(f"Method: {config.method}{f', {config.why}' if config.why else ', as was asked for'}")
+    voice.say(f"Method: {config.method}{f', {config.why}' if config.why else ', as requested'}")
     for name, value in config.settings.items():
         voice.detail(f"  {name} = {value}")
 
 
 def _conclude(voice: Voice, run: "Run") -> None:
-    """How it went, and where it is."""
+    """Say how it went, and where the run is."""
     verdict = run.posterior.diagnostics.verdict
     voice.detail(str(run.posterior.diagnostics))
     voice.say(f"Health: {verdict}")

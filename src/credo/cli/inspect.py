@@ -14,12 +14,13 @@ def inspect(
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
-    """Tell what a run is: the table and its columns, the network, the method, and its health."""
-    from credo.runs import describe
+    """Describe a run: the table and its columns, the network, the method, and its health."""
+    from credo.runs import describe  # lazy: imports JAX
 
     voice = Voice(as_json, quiet, verbose)
     found = describe(run)
-    voice.say(f"{run}: {found['state']}")
+    hint = "" if found["finished"] else f"; to continue: credo fit --resume --out {run}"
+    voice.say(f"{run}: {found['state']}{hint}")
     voice.table(("", "setting"), [(name, str(value)) for name, value in found["settings"].items()])
     voice.table(("column", "what was done with it"), found["columns"].items())
     for line in (found["model"], found["diagnostics"]):

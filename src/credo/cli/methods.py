@@ -20,7 +20,7 @@ def methods(
     """Every method: what it is good for, what it stores and costs, and whether it is exact."""
     from rich.console import Console
 
-    from credo.inference import auto, catalogue
+    from credo.inference import auto, catalogue  # lazy: imports JAX
 
     if markdown and (as_json or name is not None):
         raise typer.BadParameter("it is the page of all methods; leave out NAME and --json", param_hint="--markdown")
@@ -41,7 +41,7 @@ def _tell(values: Any) -> None:
 
 
 def _entry(name: str) -> "Entry":
-    from credo.inference.catalogue import entry
+    from credo.inference.catalogue import entry  # lazy: imports JAX
 
     try:
         return entry(name)
@@ -53,7 +53,7 @@ def _table(chosen: "list[Entry]") -> "Table":
     from rich.table import Table
     from rich.text import Text
 
-    from credo.inference.catalogue import AUTO, LABELS
+    from credo.inference.catalogue import AUTO, LABELS  # lazy: imports JAX
 
     table = Table(show_header=False, show_lines=True, caption_justify="left")
     table.caption = f"{AUTO}: credo methods auto. Settings of one: credo methods NAME."

@@ -1,4 +1,4 @@
-"""`credo predict`: what a run says of new rows."""
+"""`credo predict`: what a run says about new rows."""
 
 import sys
 from pathlib import Path
@@ -25,12 +25,12 @@ def predict(
     """Predict new rows, with uncertainty.
 
     Regression: mean, sd, epistemic, aleatoric, lower, upper. Epistemic (more data would settle it) and aleatoric (the
-    noise that stays) are standard deviations, in the unit of the target: sd² = epistemic² + aleatoric².
+    noise that remains) are standard deviations, in the unit of the target: sd² = epistemic² + aleatoric².
 
-    Classes: the probability of each (p_…), the label of the most probable, entropy and mutual_information in nats: all
+    Classes: the probability of each (p_…), the most probable label, entropy and mutual_information in nats: the whole
     uncertainty, and its epistemic part.
     """
-    from credo.runs import Run
+    from credo.runs import Run  # lazy: imports JAX
     from credo.tables.predictions import write, write_csv
 
     voice = Voice(as_json, quiet, verbose)

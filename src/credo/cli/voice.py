@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,11 +15,24 @@ if TYPE_CHECKING:
 WIDTH = 140
 
 Unknown = Annotated[
-    str, typer.Option(help="New categories and text among numbers: an error, or missing to treat them so.")
+    str, typer.Option(help="New categories and text among numbers: error, or missing to treat them as missing.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Say it as JSON, for machines.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say more; show where an error came from.")]
+
+
+# The library names its arguments as Python does; commands take these as flags.
+ARGUMENT = re.compile(r"\b(method|network|overwrite|resume|target|task|unknown)=(?:True|'([^']*)'|(…))")
+
+
+def in_flags(text: str) -> str:
+    """A message of the library with flags in place of arguments.
+
+    >>> in_flags("choose task='regression', or continue with resume=True")
+    'choose --task regression, or continue with --resume'
+    """
+    return ARGUMENT.sub(lambda found: " ".join([f"--{found[1]}", *filter(None, found.groups()[1:])]), text)
 
 
 @dataclass(frozen=True)
@@ -39,9 +53,10 @@ class Voice:
         if not (self.as_json or self.quiet):
             from rich.console import Console
 
-            # A file or a pipe has no width of its own, and 80 columns would cut tables short.
+            # A file or a pipe has no width, and the default of 80 columns would truncate tables.
             width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else WIDTH
-            Console(width=width, highlight=False, markup=markup, soft_wrap=isinstance(message, str)).print(message)
+            text = in_flags(message) if isinstance(message, str) else message
+            Console(width=width, highlight=False, markup=markup, soft_wrap=isinstance(message, str)).print(text)
 
     def detail(self, message: Any) -> None:
         """A line for those who asked for more."""
@@ -55,10 +70,10 @@ class Voice:
 
         table = Table(*headings)
         for row in rows:
-            table.add_row(*(Text(cell) for cell in row))
+            table.add_row(*(Text(in_flags(cell)) for cell in row))
         self.say(table)
 
     def result(self, content: Any) -> None:
-        """What came out, for machines."""
+        """The result, for machines."""
         if self.as_json:
             typer.echo(json.dumps(content, indent=2, ensure_ascii=False, default=str))

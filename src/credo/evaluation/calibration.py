@@ -5,9 +5,9 @@ probability lies in [p − δ, p + δ], in [0, p] or in [1 − p, 1], and p̌ is
 
     NSSR = (ŷ − y)ᵀ Σ⁻¹ (ŷ − y) ~ χ²,   p̂ᵢ = X²(NSSRᵢ),   p̌ᵢ = share of points with p̂ⱼ ≤ p̂ᵢ
 
-where Σ is the covariance of the marginal: epistemic and aleatoric. Below the diagonal (p̌ < p̂) a model is
+where Σ is the covariance of the marginal, epistemic and aleatoric. Below the diagonal (p̌ < p̂) a model is
 overconfident. Two summaries: AUC = ∫ p̌ dp̂, which is 0.5 for a calibrated model, and the distance √∫ (p̌ − p̂)² dp̂,
-which is 0. Where nothing was predicted there is no event; there the curve counts as ideal.
+which is 0. Where nothing was predicted there is no event, and the curve counts as ideal.
 """
 
 from collections.abc import Callable
@@ -24,20 +24,20 @@ Direction = Literal["overconfident", "underconfident", "mixed", "calibrated"]
 EventSet = Literal["window", "below", "above"]
 
 
-class _Events(NamedTuple):
+class _EventRule(NamedTuple):
     words: str
     gather: Callable[[np.ndarray], np.ndarray]
 
 
-# What an event is made of, from the sums over windows: one of them, all up to it, or all from it on.
-EVENT_SETS: dict[str, _Events] = {
-    "window": _Events("p̂ in [p − {delta:g}, p + {delta:g}]", lambda sums: sums),
-    "below": _Events("p̂ in [0, p]", np.cumsum),
-    "above": _Events("p̂ in [1 − p, 1]", lambda sums: np.cumsum(sums[::-1])[::-1]),
+# How sums over windows make an event: one window, all up to it, or all from it on.
+EVENT_SETS: dict[str, _EventRule] = {
+    "window": _EventRule("p̂ in [p − {delta:g}, p + {delta:g}]", lambda sums: sums),
+    "below": _EventRule("p̂ in [0, p]", np.cumsum),
+    "above": _EventRule("p̂ in [1 − p, 1]", lambda sums: np.cumsum(sums[::-1])[::-1]),
 }
 NUM_HISTOGRAM_BINS = 20
 DELTA = 0.05  # ten windows
-SAME_REGION = 2.5 * DELTA  # neighbouring windows, and no more
+SAME_REGION = 2.5 * DELTA  # joins neighbouring windows only
 
 
 class Region(NamedTuple):
@@ -59,11 +59,11 @@ class CalibrationCurve:
         widths: the part of the p̂ axis that each event stands for, in the integrals.
         lower, upper: with probability `level` the whole curve of a calibrated model lies between them.
         events: what the events are, in words.
-        bias: > 0 if the model is too sure on average: confidence minus frequency.
+        bias: confidence minus frequency, > 0 if the model is too sure on average.
         bias_error, auc_error: standard errors of `bias` and of the AUC if the model were calibrated.
         histogram: how many predictions fall into each of twenty equal parts of [0, 1].
-        pivot: what a model that knows nothing would say; below it, it is confident that the event does *not* happen.
-        note: what had to be done to the numbers, if anything.
+        pivot: the answer of a model that knows nothing; below it, one is confident that the event does *not* happen.
+        note: how the numbers had to be corrected, if at all.
     """
 
     predicted: np.ndarray
@@ -99,7 +99,7 @@ class CalibrationCurve:
         found: list[Region] = []
         for place in np.flatnonzero(outside):
             p, direction = float(self.predicted[place]), "overconfident" if too_sure[place] else "underconfident"
-            # A curve along the edge of its band crosses it many times: near crossings are one region.
+            # A curve along the edge of its band crosses it many times: crossings close together are one region.
             together = found and found[-1].direction == direction and p - found[-1].high <= SAME_REGION
             start = found.pop().low if together else p
             found.append(Region(start, p, direction))  # type: ignore[arg-type]
@@ -154,13 +154,12 @@ def calibration_curve(
             each central interval), the last two after Kuleshov et al. (2018).
         events: which points make an event of a classifier: "window" [p − δ, p + δ], "below" [0, p], "above" [1 − p, 1].
         delta: half the width of the window.
-        level: of the band that a calibrated model would stay within.
+        level: probability that a calibrated model stays within the band.
 
-    Example:
-        >>> from credo import from_probs
-        >>> prediction = from_probs([[0.75, 0.25]] * 4)
-        >>> print(calibration_curve(prediction, [0, 1, 0, 0]).distance)
-        0.0
+    >>> from credo import from_probs
+    >>> prediction = from_probs([[0.75, 0.25]] * 4)
+    >>> print(calibration_curve(prediction, [0, 1, 0, 0]).distance)
+    0.0
     """
     if not 0 < level < 1:
         raise ValueError(f"level must lie between 0 and 1, got {level}")
@@ -179,7 +178,7 @@ def calibration_curve(
 
 
 def calibration_curves(predictive: Predictive, y: object, *, level: float = 0.95) -> dict[str, CalibrationCurve]:
-    """All curves that fit the task, by name: of a classifier its confidence, all classes pooled, and each class."""
+    """Every curve that suits the task, by name; for a classifier its confidence, all classes pooled, and each class."""
     kinds: list[str | int] = ["nssr", "quantile", "interval"]
     if isinstance(predictive, ClassPredictive):
         kinds = ["confidence", "pooled", *range(predictive.probs.shape[1])]
@@ -245,7 +244,7 @@ def binary_curve(
     counts, sum_predicted, sum_happened, sum_variance = (total(term)[seen] for term in terms)
     mean, frequency, variance = sum_predicted / counts, sum_happened / counts, sum_variance / counts**2
     widths = widths[seen]
-    # A share for each event (Bonferroni), so that the whole curve stays inside; sums of unequal coins spread less than
+    # A share for each event (Bonferroni), so that the whole curve stays inside; sums of unequal coins vary less than
     # those of equal ones (Hoeffding, 1956), so the binomial law is wide enough.
     tail = (1 - level) / (2 * max(len(counts), 1))
     sds = np.sqrt(variance)
@@ -293,8 +292,8 @@ def nssr_curve(
     the share with p̂ⱼ ≤ p̂ᵢ.
 
     Arguments:
-        law: of the NSSR. "chi2" takes the predictive covariance as known; "hotelling" is exact where it is the
-            covariance of normal draws alone (no noise of its own), which for few draws is far from known.
+        law: of the NSSR. "chi2" takes the predictive covariance as known; "hotelling" is exact where it is estimated
+            from normal draws alone (without noise), which for few draws is far from known.
     """
     predicted, note = nssr_probabilities(predictive, y, law=law)
     return _distribution_curve(predicted, level, "the residual is at most this long", note=note)
@@ -303,7 +302,7 @@ def nssr_curve(
 def nssr_probabilities(
     predictive: RegressionPredictive, y: object, *, law: Literal["chi2", "hotelling"] = "chi2"
 ) -> tuple[np.ndarray, str]:
-    """p̂ᵢ = X²(NSSRᵢ) of each row: how probable a residual at most that long was; and a note as from `nssr`."""
+    """p̂ᵢ = X²(NSSRᵢ) of each row: how probable a residual at most that long was; and the note of `nssr`."""
     values, note = nssr(predictive, y)
     dim, num = int(np.prod(predictive.mean.shape[1:])), predictive.num_draws
     if law == "chi2":
@@ -317,7 +316,7 @@ def nssr_probabilities(
 
 
 def nssr(predictive: RegressionPredictive, y: object) -> tuple[np.ndarray, str]:
-    """(ŷ − y)ᵀ Σ⁻¹ (ŷ − y) of each row, with the covariance Σ of the marginal, and a note on rows that needed help."""
+    """(ŷ − y)ᵀ Σ⁻¹ (ŷ − y) of each row, with the covariance Σ of the marginal, and a note if some Σ were singular."""
     targets = checked(predictive, y, RegressionPredictive)
     residuals = predictive.mean - targets
     if residuals.ndim == 1:
@@ -330,12 +329,12 @@ def nssr(predictive: RegressionPredictive, y: object) -> tuple[np.ndarray, str]:
 
 
 def _roots(covariance: np.ndarray) -> tuple[np.ndarray, str]:
-    """Cholesky roots; a ridge is added to singular matrices only, and said."""
+    """Cholesky roots, and a note if singular matrices needed a ridge."""
     eigenvalues = np.linalg.eigvalsh(covariance)
     least, greatest = eigenvalues[:, 0], eigenvalues[:, -1]
     if np.any(greatest <= 0):
         raise ValueError("the predictive covariance of some rows is zero: a model without noise has no NSSR")
-    # The moments were summed in single precision: a smaller eigenvalue is rounding.
+    # The moments were summed in single precision: smaller eigenvalues are rounding errors.
     floor = np.finfo(np.float32).eps * covariance.shape[-1] * greatest
     singular = least < floor
     ridge = np.where(singular, floor - least, 0.0)
@@ -357,8 +356,7 @@ def _distribution_curve(
     reach = stats.kstwo.ppf(level, num)
     around = np.concatenate([[0.0], predicted, [1.0]])
     widths = (around[2:] - around[:-2]) / 2
-    # With a pivot c the bias is the mean of |u − c| over what it should be, without one that of u: both known for
-    # uniform values.
+    # The mean of |u − c| around the pivot c, or of u without one, less what it is for uniform values.
     bias = float(np.mean(predicted) - 0.5) if pivot == 0 else float(np.mean(np.abs(predicted - pivot)) - 0.25)
     return CalibrationCurve(
         predicted=predicted,

@@ -101,10 +101,9 @@ def _uniform(levels: np.ndarray) -> tuple[Events, np.ndarray]:
 def ece(predictive: ClassPredictive, y: Any, *, num_bins: int = NUM_BINS) -> Measure:
     """Expected calibration error Σ_b n_b/N · |accuracy − confidence|, of the most probable class, in equal bins.
 
-    Example:
-        >>> from credo import from_probs
-        >>> round(ece(from_probs([[0.2, 0.8]] * 4), [1, 1, 0, 0]), 3)
-        0.3
+    >>> from credo import from_probs
+    >>> round(ece(from_probs([[0.2, 0.8]] * 4), [1, 1, 0, 0]), 3)
+    0.3
     """
     confidence, correct = _confidence(predictive, y)
     return _binned_error(confidence, correct, _equal_width(confidence, num_bins))
@@ -112,7 +111,7 @@ def ece(predictive: ClassPredictive, y: Any, *, num_bins: int = NUM_BINS) -> Mea
 
 @metric("MCE", better="lower")
 def mce(predictive: ClassPredictive, y: Any, *, num_bins: int = NUM_BINS) -> Measure:
-    """Maximum calibration error max_b |accuracy − confidence| over the bins of the ECE that hold any rows."""
+    """Maximum calibration error max_b |accuracy − confidence| over the bins of the ECE that are not empty."""
     confidence, correct = _confidence(predictive, y)
     member = _members(_equal_width(confidence, num_bins))
     gaps = member * (confidence - correct)[:, None]
@@ -140,7 +139,7 @@ def adaptive_error(predictive: ClassPredictive, y: Any, *, num_bins: int = NUM_B
 def thresholded_error(
     predictive: ClassPredictive, y: Any, *, num_bins: int = NUM_BINS, threshold: float = 0.01
 ) -> Measure:
-    """As the adaptive ECE, of probabilities above a threshold alone: tiny ones are many and say little (TACE)."""
+    """As the adaptive ECE, but only of probabilities above a threshold: tiny ones are many and say little (TACE)."""
     if not 0 <= threshold < 1:
         raise ValueError(f"threshold must lie between 0 and 1, got {threshold}")
     return _class_average(predictive, y, lambda probs: _equal_mass(probs, num_bins, probs > threshold))
@@ -196,7 +195,7 @@ def _equal_mass(probs: np.ndarray, num_bins: int, counted: np.ndarray | None = N
 
 
 def coverage_of(level: float) -> Any:
-    """The metric that counts how many targets lie inside the central interval of a level; best if equal to it."""
+    """The metric for the share of targets inside the central interval of a level; best if equal to it."""
     if not 0 < level < 1:
         raise ValueError(f"level must lie between 0 and 1, got {level}")
 
@@ -217,7 +216,7 @@ def coverage(predictive: RegressionPredictive, y: Any, level: float = 0.95) -> f
 
 @metric("sharpness", better="lower", unit="y")
 def sharpness(predictive: RegressionPredictive, y: Any) -> Measure:
-    """√ mean predictive variance: how narrow the predictions are, whatever the targets say."""
+    """√ mean predictive variance: how narrow the predictions are, whatever the targets."""
     targets = checked(predictive, y, RegressionPredictive)
     squares = mean_of(predictive.variance.reshape(len(targets), -1).mean(1))
     return lambda weights: np.sqrt(squares(weights))

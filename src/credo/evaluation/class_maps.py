@@ -1,4 +1,4 @@
-"""Recalibrated classes: maps of the marginal class probabilities.
+"""Recalibrated classifiers: maps of the marginal class probabilities.
 
 p' ∝ p^(1/T),   p'ₖ ∝ exp(aₖ log pₖ + bₖ)                       Guo et al. (2017)
 p'ₖ ∝ the isotonic regression of [y = k] on pₖ                  Zadrozny and Elkan (2002)
@@ -18,10 +18,11 @@ from scipy.special import log_softmax, logsumexp
 from sklearn.isotonic import IsotonicRegression
 
 from credo.evaluation.checks import checked, required, several_classes
+from credo.evaluation.mapped import Mapped
 from credo.predictive import ClassPredictive
 from credo.typing import Key
 
-# A probability of 0 in single precision is one below this.
+# Single precision rounds smaller probabilities to 0.
 LEAST_PROBABILITY = float(np.finfo(np.float32).tiny)
 # Where every label is right the best temperature is 0, and where labels are noise it is infinite.
 TEMPERATURES = (0.01, 100.0)
@@ -37,25 +38,25 @@ class ClassMap(ABC):
         """log p' of marginal probabilities p, both (data, classes)."""
 
     def __call__(self, predictive: ClassPredictive) -> "RecalibratedClasses":
+        required(predictive, ClassPredictive)
         return RecalibratedClasses(predictive, self)
 
 
 @dataclass(frozen=True)
 class Temperature(ClassMap):
-    """p' ∝ p^(1/T): less sure for T > 1, surer for T < 1, and never another label.
+    """p' ∝ p^(1/T): less confident for T > 1, more for T < 1; the label never changes.
 
-    Example:
-        >>> from credo.predictive.tabulated import from_probs
-        >>> map = Temperature.fit(from_probs([[0.99, 0.01]] * 4), [0, 0, 0, 1])
-        >>> print(map(from_probs([[0.99, 0.01]])).probs.round(2))
-        [[0.75 0.25]]
+    >>> from credo.predictive.tabulated import from_probs
+    >>> map = Temperature.fit(from_probs([[0.99, 0.01]] * 4), [0, 0, 0, 1])
+    >>> print(map(from_probs([[0.99, 0.01]])).probs.round(2))
+    [[0.75 0.25]]
     """
 
     temperature: float
 
     @classmethod
     def fit(cls, predictive: ClassPredictive, y: object) -> Self:
-        """T of least negative log-likelihood, which is convex in 1/T."""
+        """Find the T of least negative log-likelihood, which is convex in 1/T."""
         labels, logs = _labels_and_logs(predictive, y)
         chosen = np.take_along_axis(logs, labels[:, None], axis=1)[:, 0]
 
@@ -84,7 +85,7 @@ class VectorScaling(ClassMap):
 
     @classmethod
     def fit(cls, predictive: ClassPredictive, y: object) -> Self:
-        """Least negative log-likelihood plus λ/2 (‖a − 1‖² + ‖b‖²), started at the identity."""
+        """Minimise the negative log-likelihood plus λ/2 (‖a − 1‖² + ‖b‖²), from the identity."""
         labels, logs = _labels_and_logs(predictive, y)
         num, num_classes = logs.shape
         happened = np.eye(num_classes)[labels]
@@ -109,10 +110,10 @@ class VectorScaling(ClassMap):
 
 @dataclass(frozen=True, eq=False)
 class IsotonicClasses(ClassMap):
-    """Each class against the rest by isotonic regression of [y = k] on pₖ, then made to add up to one.
+    """One class against the rest by isotonic regression of [y = k] on pₖ, then normalised.
 
-    Rows on which a class never came true would give it the probability 0. Among m such rows the rule of succession says
-    1/(m + 2), which for n rows in all is never below 1/(n + 2): that is the least probability before normalising.
+    A class that is absent from some rows would get the probability 0 there. The rule of succession gives 1/(m + 2) for
+    m such rows, never below 1/(n + 2) for n rows in all: the least probability before normalising.
 
     Arguments:
         curves: for each class (for two: of class 1 alone) pₖ at the knots and the probabilities there, (2, knots).
@@ -124,7 +125,7 @@ class IsotonicClasses(ClassMap):
 
     @classmethod
     def fit(cls, predictive: ClassPredictive, y: object) -> Self:
-        """One regression for each class."""
+        """Fit one regression for each class."""
         labels, _ = _labels_and_logs(predictive, y)
         probs, least = np.asarray(predictive.probs, np.float64), 1 / (len(labels) + 2)
         num_classes = probs.shape[1]
@@ -144,17 +145,8 @@ class IsotonicClasses(ClassMap):
         return np.log(each / each.sum(axis=1, keepdims=True))
 
 
-class RecalibratedClasses(ClassPredictive):
-    """Classes with other marginal probabilities. `functions` and `probs_std` stay those of the draws."""
-
-    def __init__(self, base: ClassPredictive, map: ClassMap) -> None:
-        required(base, ClassPredictive)
-        super().__init__(base.conditional, base.draws, base.x, weights=base.weights, scaling=base.scaling)
-        self.base = base
-        self.map = map
-
-    def __getitem__(self, rows: Any) -> Self:
-        return type(self)(self.base[rows], self.map)
+class RecalibratedClasses(Mapped, ClassPredictive):
+    """Classes with new marginal probabilities; `probs_std` stays that of the draws."""
 
     @cached_property
     def _log_probs(self) -> np.ndarray:
@@ -172,7 +164,7 @@ class RecalibratedClasses(ClassPredictive):
 
     @property
     def mutual_information(self) -> np.ndarray:
-        """That of the draws, at most the entropy: the map changes how sure it is, not what the draws disagree about."""
+        """As for the draws, capped at the entropy: a map changes confidence, not what the draws disagree about."""
         return np.minimum(self.base.mutual_information, self.entropy)
 
     @property
@@ -204,4 +196,4 @@ def _labels_and_logs(predictive: ClassPredictive, y: object) -> tuple[np.ndarray
 
 def _same_classes(probs: np.ndarray, num_classes: int) -> None:
     if probs.shape[1] != num_classes:
-        raise ValueError(f"the map was fitted to {num_classes} classes, and the prediction has {probs.shape[1]}")
+        raise ValueError(f"the map was fitted to {num_classes} classes, but the prediction has {probs.shape[1]}")

@@ -1,4 +1,4 @@
-"""A set of inputs seen class by class: how probable each class is, and how sure and how alike the answers are."""
+"""Class probabilities over a set of inputs: their mean, and their spread within and across inputs."""
 
 from typing import NamedTuple
 
@@ -9,7 +9,7 @@ from credo.predictive import ClassPredictive, Predictive
 
 
 class ClassSummary(NamedTuple):
-    """Three figures of each class over a set of inputs, each (classes,)."""
+    """Three numbers for each class over a set of inputs, each (classes,)."""
 
     mean: np.ndarray
     within: np.ndarray
@@ -25,12 +25,11 @@ def class_summary(predictive: Predictive) -> ClassSummary:
         within = √(mean over inputs of the variance over draws)       the draws disagree: epistemic
         across = sd over inputs of the mean over draws                the inputs differ
 
-    The inputs are the set that is asked about, not a sample of it: `across` divides by their number, and is 0 for one.
+    The inputs are the whole set, not a sample of it: `across` divides by their number, and is 0 for one input.
 
-    Example:
-        >>> from credo import from_probs
-        >>> print(class_summary(from_probs([[0.75, 0.25], [0.25, 0.75]])).across)
-        [0.25 0.25]
+    >>> from credo import from_probs
+    >>> print(class_summary(from_probs([[0.75, 0.25], [0.25, 0.75]])).across)
+    [0.25 0.25]
     """
     required(predictive, ClassPredictive)
     if len(predictive) == 0:

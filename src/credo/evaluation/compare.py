@@ -1,4 +1,4 @@
-"""`credo.compare`: methods side by side on one test set: how good, how long to train, how fast to ask, how large."""
+"""`credo.compare`: methods side by side on one test set: scores, training time, prediction time, memory."""
 
 import time
 from collections.abc import Mapping
@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas
 from rich.console import Console, ConsoleOptions, RenderResult
+from rich.table import Table
 
 from credo._text import nearest
 from credo.data import Data, as_data
@@ -17,14 +18,14 @@ from credo.posterior import Posterior
 from credo.predictive import ClassPredictive, Predictive
 
 NUM_TIMINGS = 3
-# What a table of methods shows; `Comparison.scores` has the rest.
+# The columns of the table; `Comparison.scores` has the rest.
 REGRESSION_COLUMNS = ("lpd", "rmse", "crps", "coverage_95", "calibration_distance")
 CLASSIFICATION_COLUMNS = ("lpd", "accuracy", "brier", "ece", "risk_coverage_area")
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What a posterior takes: seconds to train, microseconds to predict one row, bytes to keep."""
+    """What a posterior costs: seconds to train, microseconds to predict one row, bytes of memory."""
 
     training_seconds: float
     microseconds_per_row: float
@@ -35,8 +36,8 @@ class Cost:
 class Comparison:
     """Methods side by side, best first. Print it for a table with the best of each column in bold.
 
-    `evidences` has log p(D) of the training data, of those that have it (`credo.Laplace`): it compares architectures
-    that were fitted to the same data.
+    `evidences` holds log p(D) of the training data for methods that know it (`credo.Laplace`): it compares
+    architectures that were fitted to the same data.
     """
 
     scores: dict[str, Scores]
@@ -51,31 +52,23 @@ class Comparison:
         return tuple(self.scores)
 
     def winner(self, column: str) -> str:
-        """The method with the best value of a score, or the least cost."""
+        """The method with the best score, or the lowest cost."""
         return min(self.scores, key=lambda name: self._badness(name, column))
 
-    def to_frame(self) -> "pandas.DataFrame":
+    def to_frame(self) -> pandas.DataFrame:
         """One row per method: every score, its standard error, and the costs."""
-        import pandas
-
         rows = [
             {"method": name}
             | {column: scores[column].value for column in scores}
             | {f"{column}_error": scores[column].standard_error for column in scores}
-            | vars(self.costs[name])
-            | ({"log_evidence": self.evidences[name]} if name in self.evidences else {})
+            | self._costs(name)
             for name, scores in self.scores.items()
         ]
         return pandas.DataFrame(rows).set_index("method")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
-        return {
-            name: scores.to_dict()
-            | vars(self.costs[name])
-            | ({"log_evidence": self.evidences[name]} if name in self.evidences else {})
-            for name, scores in self.scores.items()
-        }
+        return {name: scores.to_dict() | self._costs(name) for name, scores in self.scores.items()}
 
     def cells(self) -> tuple[list[str], list[list[tuple[str, bool]]]]:
         """Headings, and for each method the text of its cells and whether it is the best of its column."""
@@ -101,9 +94,7 @@ class Comparison:
             rows.append([(name, False), *((text, winners[column] == name) for column, text in texts)])
         return headings, rows
 
-    def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> "RenderResult":
-        from rich.table import Table
-
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         rows_tested = next(iter(self.scores.values())).num_rows
         table = Table(title=f"{rows_tested:,} test rows, sorted by {self.by}", title_justify="left")
         headings, rows = self.cells()
@@ -120,6 +111,10 @@ class Comparison:
         lines += [[f"**{text}**" if best else text for text, best in row] for row in rows]
         return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
+    def _costs(self, name: str) -> dict[str, Any]:
+        evidence = {"log_evidence": self.evidences[name]} if name in self.evidences else {}
+        return vars(self.costs[name]) | evidence
+
     def _badness(self, name: str, column: str) -> float:
         if column in self.scores[name].values:
             scores = self.scores[name]
@@ -128,7 +123,7 @@ class Comparison:
 
 
 def compare(
-    posteriors: Mapping[str, "Posterior | Recalibrated"],
+    posteriors: Mapping[str, Posterior | Recalibrated],
     data: Data | tuple[Any, Any],
     *,
     by: str = "lpd",
@@ -136,7 +131,7 @@ def compare(
     num_resamples: int = NUM_RESAMPLES,
     seed: int = 0,
 ) -> Comparison:
-    """Methods side by side on one test set: scores, training time, time per predicted row, size in memory.
+    """Compare methods on one test set: scores, training time, time per predicted row, size in memory.
 
     Arguments:
         posteriors: name → posterior.
@@ -169,17 +164,17 @@ def compare(
 
 
 def _log_evidence(posterior: Any) -> float | None:
-    """log p(D) of a Laplace approximation: it compares models by their training data, given the same data."""
+    """log p(D) of the training data, where the method knows it."""
     return (getattr(posterior, "evidence", None) or {}).get("log_evidence")
 
 
-def _cost(posterior: "Posterior | Recalibrated", x: np.ndarray, num_draws: int | None) -> Cost:
+def _cost(posterior: Posterior | Recalibrated, x: np.ndarray, num_draws: int | None) -> Cost:
     seconds = min(_seconds_to_predict(posterior.predict(x, num_draws=num_draws)) for _ in range(NUM_TIMINGS))
     return Cost(posterior.provenance.seconds, 1e6 * seconds / len(x), posterior.num_bytes)
 
 
 def _seconds_to_predict(predictive: Predictive) -> float:
-    """The marginal's main answer: probabilities, or mean and variance. Evaluating has compiled it before."""
+    """Time the main answer: probabilities, or the mean. Evaluation has already compiled it."""
     began = time.perf_counter()
     _ = predictive.probs if isinstance(predictive, ClassPredictive) else predictive.mean
     return time.perf_counter() - began

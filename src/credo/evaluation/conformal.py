@@ -5,8 +5,8 @@ A score s(x, y) says how badly y fits the prediction at x. With its k-th smalles
     C(x) = {y : s(x, y) ≤ s₍ₖ₎},   k = ⌈(n + 1) level⌉,   level ≤ P(y ∈ C(x)) ≤ level + 1/(n + 1)
 
 (Vovk et al., 2005; Lei et al., 2018). The lower bound needs rows that are exchangeable with those to come, and nothing
-else; the upper one also that no two scores tie. The probability is over the held-out rows too, and an average over x:
-it does not promise the level at each x. A good posterior makes the sets small where they can be.
+else; the upper one also needs scores without ties. The probability is over the held-out rows too, and an average over
+x: the level is not promised at each x. A good posterior makes the sets small where they can be.
 """
 
 import math
@@ -23,10 +23,11 @@ from credo.data import Data, as_data, as_inputs
 from credo.evaluation.checks import checked
 from credo.predictive import ClassPredictive, RegressionPredictive
 
-# (n + 1)·level is a whole number for many choices, and may be rounded up by as much as this.
+# (n + 1)·level is often a whole number; rounding may put it this much above.
 ROUNDING = 1e-9
 
 Band = tuple[np.ndarray, np.ndarray, np.ndarray]
+ClassScores = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +39,7 @@ class Conformal:
         score: "scaled" or "quantile" for regression, "adaptive" or "threshold" for classes.
         level: probability that y is in its set.
         threshold: the greatest score of a y in the set.
-        num_data: n, the held-out rows that gave it.
+        num_data: n, the number of held-out rows.
         seed: of the randomised score "adaptive".
     """
 
@@ -50,30 +51,30 @@ class Conformal:
     seed: int = 0
 
     def interval(self, x: Any) -> tuple[np.ndarray, np.ndarray]:
-        """(lower, upper) of each row, (data, output…); of several outputs a box that holds the whole vector."""
-        if self.score not in REGRESSION:
+        """(lower, upper) of each row, (data, output…); several outputs get a box that holds the whole vector."""
+        if self.score not in BANDS:
             raise TypeError(f"the score {self.score!r} is for classes, which have no interval; use labels(x)")
-        low, high, unit = REGRESSION[self.score](self.posterior.predict(as_inputs(x)), self.level)
-        # A threshold below zero shrinks intervals that were too wide: to a point at most.
+        low, high, unit = BANDS[self.score](self.posterior.predict(as_inputs(x)), self.level)
+        # A negative threshold shrinks intervals that were too wide, at most to a point.
         middle = (low + high) / 2
         return np.minimum(low - self.threshold * unit, middle), np.maximum(high + self.threshold * unit, middle)
 
     def labels(self, x: Any) -> np.ndarray:
         """Which classes are in the set of each row, a boolean (data, classes)."""
-        if self.score not in CLASSES:
+        if self.score not in CLASS_SCORES:
             raise TypeError(f"the score {self.score!r} is for regression, which has no labels; use interval(x)")
         inputs = as_inputs(x)
-        scores = CLASSES[self.score](self.posterior.predict(inputs).probs, _shares(inputs, self.seed))
+        scores = CLASS_SCORES[self.score](self.posterior.predict(inputs).probs, _shares(inputs, self.seed))
         return scores <= self.threshold
 
     def coverage(self, x: Any, y: Any) -> float:
-        """Share of rows whose y is in its set: on new rows `level`, give or take their number."""
+        """Share of rows whose y is in its set: on new rows `level`, up to sampling error."""
         data = as_data((x, y))
         return float(np.mean(_scores(self.posterior, data, self.score, self.level, self.seed) <= self.threshold))
 
     def mean_size(self, x: Any) -> float | np.ndarray:
         """Average number of classes in a set, or average width of the interval of each output: less says more."""
-        if self.score in CLASSES:
+        if self.score in CLASS_SCORES:
             return float(self.labels(x).sum(axis=1).mean())
         lower, upper = self.interval(x)
         return np.mean(upper - lower, axis=0)
@@ -94,21 +95,20 @@ def conformal(
         data: rows that it was not trained on, `credo.Data` or (x, y).
         level: probability that y is in its set.
         score: for regression "scaled", |y − mean|/std, or "quantile", max(q_low − y, y − q_high) with the central
-            interval of probability `level` (Romano et al., 2019); of several outputs the largest counts, so that the
-            box holds all of them at once. For classes "adaptive", the probability of the classes before y in order of
-            p̂ and a random share of y's own (Romano et al., 2020), or "threshold", 1 − p̂(y). The first is the default.
+            interval of probability `level` (Romano et al., 2019); the largest over outputs counts, so that the box
+            holds all of them at once. For classes "adaptive", the probability of the classes before y in order of p̂ and
+            a random share of y's own (Romano et al., 2020), or "threshold", 1 − p̂(y). The first of each is the default.
         seed: of the random share.
 
-    Example:
-        >>> from types import SimpleNamespace
-        >>> from credo.predictive.tabulated import from_normal
-        >>> posterior = SimpleNamespace(predict=lambda x: from_normal(x[:, 0], 0.1))
-        >>> rng = np.random.default_rng(0)
-        >>> x = rng.normal(size=(2000, 1))
-        >>> y = x[:, 0] + rng.normal(size=2000)
-        >>> sets = conformal(posterior, (x[:1000], y[:1000]), level=0.9)
-        >>> print(round(sets.coverage(x[1000:], y[1000:]), 1))
-        0.9
+    >>> from types import SimpleNamespace
+    >>> from credo.predictive.tabulated import from_normal
+    >>> posterior = SimpleNamespace(predict=lambda x: from_normal(x[:, 0], 0.1))
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=(2000, 1))
+    >>> y = x[:, 0] + rng.normal(size=2000)
+    >>> sets = conformal(posterior, (x[:1000], y[:1000]), level=0.9)
+    >>> print(round(sets.coverage(x[1000:], y[1000:]), 1))
+    0.9
     """
     if not 0 < level < 1:
         raise ValueError(f"level must lie between 0 and 1, got {level}")
@@ -132,15 +132,16 @@ def _scores(posterior: Any, data: Data, score: str, level: float, seed: int) -> 
     """s(x, y) of each row, (data,)."""
     predictive = posterior.predict(data.x)
     y = checked(predictive, data.y)
-    known = CLASSES if isinstance(predictive, ClassPredictive) else REGRESSION
+    known = CLASS_SCORES if isinstance(predictive, ClassPredictive) else BANDS
     if score not in known:
         names = " or ".join(map(repr, known))
         raise ValueError(f"score is {score!r}{nearest(score, known)}; for {type(predictive).__name__} it is {names}")
     if isinstance(predictive, ClassPredictive):
-        return np.take_along_axis(CLASSES[score](predictive.probs, _shares(data.x, seed)), y[:, None], axis=1)[:, 0]
-    low, high, unit = REGRESSION[score](predictive, level)
+        every = CLASS_SCORES[score](predictive.probs, _shares(data.x, seed))
+        return np.take_along_axis(every, y[:, None], axis=1)[:, 0]
+    low, high, unit = BANDS[score](predictive, level)
     if np.any(np.asarray(unit) <= 0):
-        raise ValueError("the predicted standard deviation of some rows is zero: nothing to measure a residual by")
+        raise ValueError("the predicted standard deviation of some rows is zero: their residuals cannot be scaled")
     scores = np.maximum(low - y, y - high) / unit
     return scores.reshape(len(scores), -1).max(axis=1)
 
@@ -154,7 +155,7 @@ def _scaled(predictive: RegressionPredictive, level: float) -> Band:
 
 def _quantile(predictive: RegressionPredictive, level: float) -> Band:
     low, high = predictive.interval(level)
-    # Outputs in different units must be comparable before the largest can be picked; one output is left in its own.
+    # Outputs in different units must be made comparable before the largest is picked; a single one keeps its unit.
     return low, high, np.ones_like(low) if low.ndim == 1 else high - low
 
 
@@ -170,10 +171,10 @@ def _threshold(probs: np.ndarray, shares: np.ndarray) -> np.ndarray:
 
 
 def _shares(x: np.ndarray, seed: int) -> np.ndarray:
-    """A number in [0, 1) for each row, drawn by hashing the row itself, (data,).
+    """A number in [0, 1) for each row, (data,), from a hash of the row itself.
 
-    So the score is a function of (x, y) alone: a row gets the same set whatever it is predicted with. Drawn in order,
-    rows that are predicted one by one would all get the same number, and the guarantee would be lost.
+    So the score depends on (x, y) only, and a row gets the same set whatever it is predicted with. If numbers were
+    drawn in order, rows predicted one by one would all get the same one, and the guarantee would be lost.
     """
     rows = np.ascontiguousarray(x, np.float64)
     digests = [blake2b(row.tobytes(), digest_size=8, key=str(seed).encode()).digest() for row in rows]
@@ -181,6 +182,6 @@ def _shares(x: np.ndarray, seed: int) -> np.ndarray:
 
 
 # low, high and unit, each (data, output…): the score is max(low − y, y − high) / unit.
-REGRESSION: dict[str, Callable[[RegressionPredictive, float], Band]] = {"scaled": _scaled, "quantile": _quantile}
+BANDS: dict[str, Callable[[RegressionPredictive, float], Band]] = {"scaled": _scaled, "quantile": _quantile}
 # Scores of all classes, (data, classes), from their probabilities and a random share for each row.
-CLASSES: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {"adaptive": _adaptive, "threshold": _threshold}
+CLASS_SCORES: dict[str, ClassScores] = {"adaptive": _adaptive, "threshold": _threshold}

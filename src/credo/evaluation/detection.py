@@ -1,8 +1,8 @@
-"""Out-of-distribution detection: are inputs unlike the training data given more uncertainty?
+"""Out-of-distribution detection: do inputs unlike the training data get more uncertainty?
 
-Inputs from elsewhere are the positives: AUROC is the probability that one of them is more uncertain than one from the
-same distribution as the training data; AUPR weighs precision; FPR95 is the share of ordinary inputs that raise a
-false alarm where 95% of the foreign ones are found.
+Inputs from elsewhere are the positives. AUROC is the probability that one of them is more uncertain than one from the
+training distribution; AUPR weighs precision; FPR95 is the share of ordinary inputs that raise a
+false alarm when 95% of the foreign ones are found.
 """
 
 from dataclasses import dataclass
@@ -48,19 +48,18 @@ def detect(inside: Predictive, outside: Predictive, by: str | None = None) -> De
         outside: the prediction on foreign inputs.
         by: as in `uncertainty`; the total uncertainty by default.
 
-    Example:
-        >>> from credo import from_probs
-        >>> detect(from_probs([[0.9, 0.1], [0.8, 0.2]]), from_probs([[0.5, 0.5], [0.4, 0.6]])).auroc
-        1.0
+    >>> from credo import from_probs
+    >>> detect(from_probs([[0.9, 0.1], [0.8, 0.2]]), from_probs([[0.5, 0.5], [0.4, 0.6]])).auroc
+    1.0
     """
     for name, prediction in (("inside", inside), ("outside", outside)):
         if len(prediction) == 0:
-            raise ValueError(f"{name} holds no rows; detection needs some of both kinds")
+            raise ValueError(f"{name} holds no rows; detection needs inputs from inside and outside")
         finite(prediction)
     if type(inside) is not type(outside):
         raise TypeError(f"inside is a {type(inside).__name__} and outside a {type(outside).__name__}")
     classes = isinstance(inside, ClassPredictive)
-    # Foreign inputs are what the functions disagree about: for regression that is the epistemic part.
+    # The functions disagree about foreign inputs: in regression that is the epistemic part.
     by = by or ("entropy" if classes else "epistemic")
     values = np.concatenate([uncertainty(inside, by), uncertainty(outside, by)])
     foreign = np.repeat([0, 1], [len(inside), len(outside)])
@@ -78,14 +77,14 @@ def detect(inside: Predictive, outside: Predictive, by: str | None = None) -> De
 
 
 def detections(inside: Predictive, outside: Predictive) -> dict[str, Detection]:
-    """Detection by every uncertainty that fits the task."""
+    """Detection by every uncertainty that suits the task."""
     classes = ("entropy", "mutual_information", "max_probability")
     kinds = classes if isinstance(inside, ClassPredictive) else ("epistemic", "variance")
     return {by: detect(inside, outside, by) for by in kinds}
 
 
 def _hanley_mcneil(auroc: float, num_positive: int, num_negative: int) -> float:
-    """The standard error of an area under a ROC curve from the numbers of both kinds."""
+    """The standard error of the area under a ROC curve."""
     twice_positive, twice_negative = auroc / (2 - auroc), 2 * auroc**2 / (1 + auroc)
     variance = (
         auroc * (1 - auroc)

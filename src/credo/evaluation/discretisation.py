@@ -1,7 +1,7 @@
-"""How much of a posterior is the step size? Samplers without an accept step are off by a bias of the order of the step.
+"""The bias of a step size: samplers without an accept step have a bias of the order of their step.
 
-The same method runs twice, with its step and with half of it, for the same simulated time. Where the bias is first
-order in the step, that of the step itself is twice the difference of the two runs.
+The method runs twice for the same simulated time, with its step and with half of it. A bias of first order in the step
+is twice the difference of the two runs.
 """
 
 from dataclasses import asdict, dataclass
@@ -18,10 +18,10 @@ from credo.posterior import Draws
 
 # Training inputs at which the functions are compared, evenly spaced over the rows.
 NUM_PROBES = 10
-# Biases below this share of the posterior sd are small beside it: an sd that is 10% off moves a 95% interval to 93%.
+# Biases below this share of the posterior sd are small: an sd that is 10% off turns a 95% interval into 93%.
 SMALL = 0.1
-# A bias counts as seen if it is this many of its standard errors from zero. A normal error is beyond 3.5 once in 2,000,
-# and some tens of figures are looked at.
+# A bias counts as seen if it is this many standard errors from zero. A normal error exceeds 3.5 once in 2,000, and some
+# tens of numbers are tested.
 NUM_STANDARD_ERRORS = 3.5
 
 
@@ -29,16 +29,16 @@ NUM_STANDARD_ERRORS = 3.5
 class ConstantStep(Protocol):
     """A method with a step size that can be halved."""
 
-    def halved(self) -> "Method":
+    def halved(self) -> Method:
         """Half the step, for the same simulated time."""
 
 
 @dataclass(frozen=True, eq=False)
 class DiscretisationBias:
-    """The bias of the functions E[y | x, theta], for the step that was asked for. Print it for the verdict.
+    """The bias of the functions E[y | x, theta] at the given step. Print it for the verdict.
 
     Arguments:
-        x: a few training inputs. The arrays below have an entry for each of them (and for each output).
+        x: a few training inputs; the arrays below have an entry for each of them (and for each output).
         mean, mean_error: the bias of the posterior mean, in posterior sds, and its Monte Carlo standard error.
         sd, sd_error: the bias of the posterior sd, as a share of it, and its Monte Carlo standard error.
     """
@@ -51,12 +51,12 @@ class DiscretisationBias:
 
     @property
     def is_seen(self) -> bool:
-        """Whether some bias is larger than chance would make it."""
+        """Whether some bias is larger than chance explains."""
         return any(np.any(np.abs(bias) > NUM_STANDARD_ERRORS * error) for bias, error in self._figures)
 
     @property
     def is_small(self) -> bool:
-        """Whether the typical bias is small beside the posterior sd."""
+        """Whether the typical bias is small compared with the posterior sd."""
         return max(_root_mean_square(bias) for bias, _ in self._figures) <= SMALL
 
     @property
@@ -68,12 +68,12 @@ class DiscretisationBias:
     def verdict(self) -> str:
         """One sentence."""
         if self.is_seen and not self.is_small:
-            return "The step is too large: the bias is seen, and not small; halve the step (and double thin)."
+            return "The step is too large: its bias is seen, and not small; halve the step (and double thin)."
         if not self.is_precise:
             return "Too few effective draws to tell: the Monte Carlo error is as large as a bias that would matter."
         if self.is_seen:
-            return "The step will do: its bias is seen, but small beside the posterior sd."
-        return "The step will do: no bias is seen beside the Monte Carlo error."
+            return "The step will do: its bias is seen, but small compared with the posterior sd."
+        return "The step will do: no bias is seen above the Monte Carlo error."
 
     def __str__(self) -> str:
         lines = [f"bias of the step at {len(self.x)} training inputs (worst, and typical ± Monte Carlo error)"]
@@ -92,13 +92,13 @@ class DiscretisationBias:
         return (self.mean, self.mean_error), (self.sd, self.sd_error)
 
 
-def discretisation_bias(model: "Model", data: Any, method: "Method", *, seed: int = 0) -> DiscretisationBias:
+def discretisation_bias(model: Model, data: Any, method: Method, *, seed: int = 0) -> DiscretisationBias:
     """Estimate the bias of a constant step size: fit with the step and with half of it, and compare the functions.
 
         bias(ε) ≈ 2 (estimate(ε) − estimate(ε/2)),    first order in ε
 
-    It costs three times the run itself. The estimate holds where both runs have converged; where they have not, they
-    have few effective draws, and the Monte Carlo error says so.
+    It costs three times the run itself. The estimate needs both runs to have converged; if they have not, they have few
+    effective draws, and the Monte Carlo error shows it.
 
     Arguments:
         model, data, method: as for `credo.fit`; the method is `credo.SGLD` or `credo.SGHMC` with a constant step.
@@ -117,9 +117,9 @@ def discretisation_bias(model: "Model", data: Any, method: "Method", *, seed: in
     rows = as_data(data)
     chosen = np.linspace(0, rows.size - 1, min(NUM_PROBES, rows.size)).round().astype(int)
     x = rows.x[chosen]
-    whole = _moments(cast("Draws", fit(model, rows, method, seed=seed)), x)
-    half = _moments(cast("Draws", fit(model, rows, halved, seed=seed + 1)), x)
-    # A function that never moves (a saturated probability) has no bias to speak of.
+    whole = _moments(cast(Draws, fit(model, rows, method, seed=seed)), x)
+    half = _moments(cast(Draws, fit(model, rows, halved, seed=seed + 1)), x)
+    # A function that never moves (a saturated probability) has no bias worth dividing by.
     unit = np.maximum(half["sd"], np.finfo(np.float32).tiny)
     return DiscretisationBias(
         x=x,
@@ -130,7 +130,7 @@ def discretisation_bias(model: "Model", data: Any, method: "Method", *, seed: in
     )
 
 
-def _moments(posterior: "Draws", x: np.ndarray) -> dict[str, np.ndarray]:
+def _moments(posterior: Draws, x: np.ndarray) -> dict[str, np.ndarray]:
     """Mean and sd of the functions at x, and their Monte Carlo standard errors."""
     functions = posterior.predict(x).functions
     shape = functions.shape[1:]

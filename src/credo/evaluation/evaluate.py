@@ -1,4 +1,4 @@
-"""`credo.evaluate`: every score and curve that fits the task, in one call."""
+"""`credo.evaluate`: every score and curve that suits the task, in one call."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -9,19 +9,8 @@ import pandas
 
 from credo._text import nearest
 from credo.data import Data, as_data
+from credo.evaluation import calibration_error as errors
 from credo.evaluation.calibration import CalibrationCurve, calibration_curve, calibration_curves
-from credo.evaluation.calibration_error import (
-    adaptive_error,
-    calibration_auc,
-    calibration_distance,
-    coverage_of,
-    ece,
-    mce,
-    quantile_error,
-    sharpness,
-    static_error,
-    thresholded_error,
-)
 from credo.evaluation.detection import Detection, detections
 from credo.evaluation.metric import Metric, Score, resample
 from credo.evaluation.recalibration import Recalibrated
@@ -30,51 +19,51 @@ from credo.evaluation.selective import RiskCoverage, risk_coverage, risk_coverag
 from credo.posterior import Posterior
 from credo.predictive import ClassPredictive, Predictive
 
-NUM_RESAMPLES = 100  # a standard error from 100 resamples is right to 7%
+NUM_RESAMPLES = 100  # gives standard errors to within 7%
 TOP_K = 5
 
-SHARED: dict[str, Metric] = {
+SHARED_METRICS: dict[str, Metric] = {
     "lpd": lpd,
     "nll": nll,
-    "calibration_auc": calibration_auc,
-    "calibration_distance": calibration_distance,
+    "calibration_auc": errors.calibration_auc,
+    "calibration_distance": errors.calibration_distance,
     "risk_coverage_area": risk_coverage_area,
     "uncertainty_error_correlation": uncertainty_error_correlation,
 }
-REGRESSION: dict[str, Metric] = {
+REGRESSION_METRICS: dict[str, Metric] = {
     "rmse": rmse,
     "mae": mae,
     "crps": crps,
-    **SHARED,
-    "quantile_error": quantile_error,
-    "coverage_50": coverage_of(0.5),
-    "coverage_95": coverage_of(0.95),
-    "sharpness": sharpness,
+    **SHARED_METRICS,
+    "quantile_error": errors.quantile_error,
+    "coverage_50": errors.coverage_of(0.5),
+    "coverage_95": errors.coverage_of(0.95),
+    "sharpness": errors.sharpness,
 }
-CLASSIFICATION: dict[str, Metric] = {
+CLASS_METRICS: dict[str, Metric] = {
     "accuracy": accuracy,
     "brier": brier,
-    **SHARED,
-    "ece": ece,
-    "mce": mce,
-    "static_error": static_error,
-    "adaptive_error": adaptive_error,
-    "thresholded_error": thresholded_error,
+    **SHARED_METRICS,
+    "ece": errors.ece,
+    "mce": errors.mce,
+    "static_error": errors.static_error,
+    "adaptive_error": errors.adaptive_error,
+    "thresholded_error": errors.thresholded_error,
 }
 
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """What a test set says about a posterior. Print it for a table; `scores["rmse"]` is one value with its error.
+    """The scores of a posterior on a test set. Print it for a table; `scores["rmse"]` is one value with its error.
 
     Arguments:
         values: each metric's value and bootstrap standard error.
-        metrics: their labels, units, and which end is good.
+        metrics: labels, units, and whether higher or lower is better.
         calibration: the main curve: χ² for regression, class 1 of two, the confidence of many classes.
-        curves: every calibration curve that fits the task, by name.
+        curves: every calibration curve that suits the task, by name.
         risk_coverage: risk of the answered rows at every coverage.
-        confusion: rows of each class by label given; None for regression.
-        detection: how each uncertainty tells foreign inputs, where some were given.
+        confusion: counts of rows by true class and predicted label; None for regression.
+        detection: how well each uncertainty detects foreign inputs, if there were any.
         unit: of y.
     """
 
@@ -128,10 +117,8 @@ class Scores:
             },
         }
 
-    def to_frame(self) -> "pandas.DataFrame":
+    def to_frame(self) -> pandas.DataFrame:
         """One row per score: value, standard error, which end is good."""
-        import pandas
-
         rows = [
             {"score": name, "label": self.label(name), **score._asdict(), "better": self.best(name)}
             for name, score in self.values.items()
@@ -155,7 +142,7 @@ class Scores:
 
 
 def evaluate(
-    posterior: "Posterior | Recalibrated | Predictive",
+    posterior: Posterior | Recalibrated | Predictive,
     data: Data | tuple[Any, Any] | Any,
     *,
     outside: Any = None,
@@ -163,21 +150,20 @@ def evaluate(
     num_resamples: int = NUM_RESAMPLES,
     seed: int = 0,
 ) -> Scores:
-    """Is the network right, and does it know when it is not? Every score that fits the task.
+    """Is the network right, and does it know when it is not? Every score that suits the task.
 
     Arguments:
-        posterior: anything with `predict`, or a prediction itself.
+        posterior: anything with `predict`, or a prediction.
         data: the test set, credo.Data or (x, y); for a prediction, the targets y.
-        outside: inputs from elsewhere, (rows, …) as x (for a prediction, another one): adds how well they are detected.
+        outside: inputs from elsewhere, (rows, …) like x (for a prediction, the one on them): adds their detection.
         num_draws: draws to average per prediction; all by default.
         num_resamples: bootstrap resamples of the test rows behind each standard error; 0 for none.
-        seed: of the resamples, and of the samples behind the CRPS.
+        seed: of the resamples and of the samples for the CRPS.
 
-    Example:
-        >>> from credo import from_normal
-        >>> scores = evaluate(from_normal([0.0, 1.0, 2.0], 1.0), [0.0, 1.0, 3.0], num_resamples=0)
-        >>> round(scores["rmse"].value, 3)
-        0.577
+    >>> from credo import from_normal
+    >>> scores = evaluate(from_normal([0.0, 1.0, 2.0], 1.0), [0.0, 1.0, 3.0], num_resamples=0)
+    >>> round(scores["rmse"].value, 3)
+    0.577
     """
     if num_resamples < 0:
         raise ValueError(f"num_resamples must be 0 or more, got {num_resamples}")
@@ -211,6 +197,6 @@ def evaluate(
 
 def _metrics(predictive: Predictive) -> dict[str, Metric]:
     if not isinstance(predictive, ClassPredictive):
-        return REGRESSION
-    # The k most probable of hardly more classes than k say nothing.
-    return CLASSIFICATION | ({"top_k": top_k} if predictive.probs.shape[1] > TOP_K else {})
+        return REGRESSION_METRICS
+    # With hardly more classes than k the k most probable ones say nothing.
+    return CLASS_METRICS | ({"top_k": top_k} if predictive.probs.shape[1] > TOP_K else {})

@@ -1,8 +1,8 @@
-"""Leave-one-out without refitting: how well would the model predict training rows that it had not seen?
+"""Leave-one-out without refitting: how well would the model predict its training rows if it had not seen them?
 
 PSIS-LOO weighs the draws of one fit by 1 / p(yₙ | thetaᵢ), smoothed (Vehtari, Gelman and Gabry, 2017); WAIC corrects
-the training density by its variance over draws (Watanabe, 2010). Both from ArviZ, which wants log p(yₙ | thetaᵢ) of
-every row and draw.
+the training density by its variance over draws (Watanabe, 2010). Both come from ArviZ, which needs log p(yₙ | thetaᵢ)
+of every row and draw.
 """
 
 import warnings
@@ -17,9 +17,7 @@ from credo.posterior import Draws
 
 # Above this the importance weights of a row have no finite variance (Vehtari et al., 2024).
 BAD_K = 0.7
-
-
-# ESS of the importance weights is averaged over this many rows: ArviZ takes a millisecond for each.
+# The ESS of the importance weights is averaged over this many rows, a millisecond each.
 NUM_ESS_ROWS = 50
 
 
@@ -30,10 +28,10 @@ class LeaveOneOut:
     Arguments:
         elpd: in nats, in the user's units.
         standard_error: over rows.
-        num_effective: how many parameters the data have moved, in effect.
+        num_effective: the effective number of parameters.
         pointwise: elpd of each row.
-        k_hat: PSIS's diagnostic of each row: above 0.7 its estimate cannot be trusted; None for WAIC.
-        advice: what to make of it, in words.
+        k_hat: of each row; above 0.7 its estimate cannot be trusted. None for WAIC.
+        advice: whether to trust the estimate, in words.
     """
 
     method: Literal["PSIS-LOO", "WAIC"]
@@ -51,50 +49,42 @@ class LeaveOneOut:
         )
 
 
-def loo(posterior: "Draws", data: Data | tuple[Any, Any]) -> LeaveOneOut:
+def loo(posterior: Draws, data: Data | tuple[Any, Any]) -> LeaveOneOut:
     """Pareto-smoothed importance sampling leave-one-out, on the rows the posterior was fitted to."""
     densities = _log_densities(posterior, data)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # ArviZ warns of what the advice says
+        warnings.simplefilter("ignore")  # the advice says what ArviZ warns of
         found = arviz.loo(_as_arviz(densities), pointwise=True, reff=_relative_efficiency(densities))
     k_hat = found.pareto_k.values
     num_bad = int(np.sum(k_hat > BAD_K))
     trusted = "No row decides the fit alone: the estimate can be trusted."
     advice = f"{num_bad} rows have k̂ above {BAD_K}: too influential to be left out by weighting; hold some out."
-    return LeaveOneOut(
-        method="PSIS-LOO",
-        elpd=float(found.elpd_loo),
-        standard_error=float(found.se),
-        num_effective=float(found.p_loo),
-        pointwise=found.loo_i.values,
-        k_hat=k_hat,
-        advice=advice if num_bad else trusted,
-    )
+    return _result("PSIS-LOO", "loo", found, advice if num_bad else trusted, k_hat)
 
 
-def waic(posterior: "Draws", data: Data | tuple[Any, Any]) -> LeaveOneOut:
+def waic(posterior: Draws, data: Data | tuple[Any, Any]) -> LeaveOneOut:
     """The widely applicable information criterion, on the rows the posterior was fitted to."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = arviz.waic(_as_arviz(_log_densities(posterior, data)), pointwise=True)
+    trusted = "The log densities vary little over draws: the estimate can be trusted."
     unsure = "The log density of some rows varies too much over draws (by more than 0.4) for WAIC; prefer PSIS-LOO."
-    return LeaveOneOut(
-        method="WAIC",
-        elpd=float(found.elpd_waic),
-        standard_error=float(found.se),
-        num_effective=float(found.p_waic),
-        pointwise=found.waic_i.values,
-        k_hat=None,
-        advice=unsure if found.warning else "The log densities vary little over draws: the estimate can be trusted.",
-    )
+    return _result("WAIC", "waic", found, unsure if found.warning else trusted)
 
 
-def _log_densities(posterior: "Draws", data: Data | tuple[Any, Any]) -> np.ndarray:
+def _result(
+    method: Literal["PSIS-LOO", "WAIC"], name: str, found: Any, advice: str, k_hat: np.ndarray | None = None
+) -> LeaveOneOut:
+    elpd, num_effective = float(found[f"elpd_{name}"]), float(found[f"p_{name}"])
+    return LeaveOneOut(method, elpd, float(found.se), num_effective, found[f"{name}_i"].values, k_hat, advice)
+
+
+def _log_densities(posterior: Draws, data: Data | tuple[Any, Any]) -> np.ndarray:
     """log p(yₙ | thetaᵢ), (chains, draws, rows)."""
     if posterior.weights is not None:
         raise ValueError("leave-one-out needs draws of equal weight")
     if posterior.num_chains * posterior.num_draws < 2:
-        raise ValueError("leave-one-out weighs draws against each other, and a point estimate has only one")
+        raise ValueError("leave-one-out weighs draws against each other; a point estimate has only one")
     rows = as_data(data)
     densities = posterior.predict(rows.x).log_prob_by_draw(rows.y)
     return densities.reshape(posterior.num_chains, posterior.num_draws, -1).astype(np.float64)
@@ -105,7 +95,7 @@ def _as_arviz(densities: np.ndarray) -> arviz.InferenceData:
 
 
 def _relative_efficiency(densities: np.ndarray) -> float:
-    """Effective over actual draws, of the densities themselves: what Pareto smoothing takes its tail's length from."""
+    """Effective over actual draws of the densities, from which Pareto smoothing takes the length of its tail."""
     if densities.shape[1] < 4:
         return 1.0
     chosen = np.linspace(0, densities.shape[2] - 1, min(NUM_ESS_ROWS, densities.shape[2])).astype(int)

@@ -1,7 +1,7 @@
-"""Metrics: numbers that a prediction and its targets give, and how far to trust them.
+"""Metrics of a prediction and its targets, with standard errors.
 
-A metric is written as a function of the *weights* of the test rows. All ones give its value; the counts of a
-bootstrap resample give what another test set of that size might have shown (Efron, 1979).
+A metric is a function of the *weights* of the test rows. Weights of one give its value; the counts of a bootstrap
+resample give its value on another test set of that size (Efron, 1979).
 """
 
 import functools
@@ -15,7 +15,7 @@ from credo.predictive import Predictive
 # Weights of the rows (resamples, rows) → the metric on each resample (resamples,).
 Measure = Callable[[np.ndarray], np.ndarray]
 
-# Resamples are weighed a few at a time, in blocks of so many numbers: 64 MiB in double precision.
+# Resamples are evaluated in blocks of this many numbers: 64 MiB in double precision.
 NUMBERS_PER_BLOCK = 2**23
 
 
@@ -30,12 +30,12 @@ class Score(NamedTuple):
 
 
 class Metric:
-    """A metric: call it with a prediction and its targets for its value, `score` gives the standard error too.
+    """Call it with a prediction and its targets for its value; `score` adds the standard error.
 
     Arguments:
-        measure: (predictive, y, **settings) → what the metric is as a function of row weights.
+        measure: (predictive, y, **settings) → the metric as a function of row weights.
         label: its name in tables.
-        better: the end of the scale that is good, or the number that a perfect model would show.
+        better: "higher", "lower", or the value of a perfect model.
         unit: "y" where it has the unit of the target.
     """
 
@@ -53,11 +53,10 @@ class Metric:
 
     def score(self, predictive: Predictive, y: Any, resamples: np.ndarray, **settings: Any) -> Score:
         """The value, and its standard deviation over resamples of the rows."""
-        measure = self.measure(predictive, y, **settings)
-        return score(measure, resamples)
+        return score(self.measure(predictive, y, **settings), resamples)
 
     def badness(self, value: float) -> float:
-        """How far from the good end: lower is better, for every metric."""
+        """The value on a scale where lower is better, for every metric."""
         if isinstance(self.better, str):
             return value if self.better == "lower" else -value
         return abs(value - self.better)
@@ -82,7 +81,7 @@ def score(measure: Measure, resamples: np.ndarray) -> Score:
     size = max(1, NUMBERS_PER_BLOCK // num_rows)
     blocks = [measure(resamples[first : first + size].astype(float)) for first in range(0, num_resamples, size)]
     values = np.concatenate(blocks) if blocks else np.empty(0)
-    # A resample may have no value, as when it holds no error to correlate with.
+    # A resample may have no value, for instance without any error to correlate with.
     values = values[np.isfinite(values)]
     spread = float(np.std(values, ddof=1)) if len(values) > 1 else float("nan")
     return Score(float(measure(np.ones((1, num_rows)))[0]), spread)

@@ -14,12 +14,13 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from credo.evaluation.checks import checked, required
+from credo.evaluation.mapped import Mapped
 from credo.predictive import RegressionPredictive, streaming
 from credo.typing import Key
 
-# Farther out than this many sds single precision knows 1 − F to less than two digits.
+# Beyond this many sds single precision knows 1 − F to less than two digits.
 REACH = 4.5
-# Points of a row's table of F: every 0.07 sd of a normal. Modes narrower than a cell are found in the later rounds.
+# Points of a row's table of F: every 0.07 sd of a normal. Later rounds find modes narrower than a cell.
 NUM_POINTS = 129
 NUM_ROUNDS = 3
 
@@ -31,26 +32,25 @@ _CDF_AT = streaming.Accumulator(
 
 @dataclass(frozen=True, eq=False)
 class IsotonicQuantiles:
-    """R, the distribution function of the levels u = F(y), through knots with equally many held-out rows in between.
+    """R, the distribution function of the levels u = F(y), with equally many held-out rows between its knots.
 
     Isotonic regression of the empirical distribution function of u passes through every point and has no density to
-    score. With a knot at every (n/K)-th point it has one. K = ⌈2 n^(2/5)⌉ after Mann and Wald (1942), halved by Moore
-    (1986). Between knots and beyond them R is linear on the scale of normal scores, z = Φ⁻¹(u) ↦ Φ⁻¹(R(u)): a normal
-    prediction with a wrong mean and a wrong scale is a line there, its tails included. Linear in u itself, the tails
-    would stay those of the old prediction: too light where that was overconfident. The outermost knot at each end is
-    the mean score of the rows beyond the others, so that a tail is learned from all the rows in it.
+    score; with a knot at every (n/K)-th point it has one. K = ⌈2 n^(2/5)⌉ after Mann and Wald (1942), halved by Moore
+    (1986). Between and beyond the knots R is linear on the scale of normal scores, z = Φ⁻¹(u) ↦ Φ⁻¹(R(u)): there a
+    normal prediction with a wrong mean and scale is a line, tails included. If R were linear in u, the tails would stay
+    as in the old prediction: too light where it was overconfident. The outermost knot at each end is the mean score of
+    the rows beyond the others, so that all the rows of a tail shape it.
 
     Arguments:
         predicted: normal scores of the predicted levels at the knots, increasing, (K + 1,).
         observed: those of the observed levels: Φ⁻¹(k/K), and at both ends the mean of a normal beyond them.
 
-    Example:
-        >>> from credo.predictive.tabulated import from_normal
-        >>> y = np.random.default_rng(0).normal(size=1000)
-        >>> claimed = from_normal(np.zeros(1000), 0.5)
-        >>> calibrated = IsotonicQuantiles.fit(claimed, y)(claimed)
-        >>> print(claimed.std[0], calibrated.std[0].round(1))
-        0.5 1.0
+    >>> from credo.predictive.tabulated import from_normal
+    >>> y = np.random.default_rng(0).normal(size=1000)
+    >>> claimed = from_normal(np.zeros(1000), 0.5)
+    >>> calibrated = IsotonicQuantiles.fit(claimed, y)(claimed)
+    >>> print(claimed.std[0], calibrated.std[0].round(1))
+    0.5 1.0
     """
 
     predicted: np.ndarray
@@ -58,11 +58,11 @@ class IsotonicQuantiles:
 
     @classmethod
     def fit(cls, predictive: RegressionPredictive, y: object) -> Self:
-        """R from targets (data,) that the model was not trained on."""
+        """Fit R to targets (data,) that the model was not trained on."""
         targets = checked(predictive, y, RegressionPredictive)
         scores, _ = NormalScores(predictive).of(targets)
         num = len(targets)
-        # A knot from fewer than five rows would be noise (Cochran's rule); two of them fix a place and a scale.
+        # A knot from fewer than five rows would be noise (Cochran's rule); two knots fix a location and a scale.
         if num < 15:
             raise ValueError(f"isotonic recalibration needs at least 15 rows, got {num}")
         num_parts = min(math.ceil(2 * num**0.4), num // 5)
@@ -77,11 +77,12 @@ class IsotonicQuantiles:
         if np.any(np.diff(predicted) <= 0):
             raise ValueError(
                 f"the levels F(y) of {num} rows take {len(np.unique(scores))} different values; isotonic recalibration "
-                f"needs at least {num_parts} and no value that is shared by many rows: y must be continuous"
+                f"needs at least {num_parts}, and none shared by many rows: y must be continuous"
             )
         return cls(predicted, observed)
 
     def __call__(self, predictive: RegressionPredictive) -> "RecalibratedRegression":
+        required(predictive, RegressionPredictive)
         return RecalibratedRegression(predictive, self)
 
     def scores(self, predicted: Any) -> np.ndarray:
@@ -101,12 +102,12 @@ class IsotonicQuantiles:
 class NormalScores:
     """z = Φ⁻¹(F(y)) of a prediction with one output, and back, both from a table of F for each row.
 
-    Where single precision cannot tell F from 0 or 1, z goes on as a line: for normal tails that is what it is.
+    Where single precision cannot tell F from 0 or 1, z continues as a line, which is exact for normal tails.
     """
 
     def __init__(self, predictive: RegressionPredictive) -> None:
         if isinstance(predictive, RecalibratedRegression):
-            raise ValueError("the prediction is recalibrated already; recalibrate that of the posterior itself")
+            raise ValueError("the prediction is already recalibrated; recalibrate the posterior's own")
         if predictive.mean.ndim > 1:
             raise ValueError(
                 f"recalibration is for a regression with one output, got a prediction of shape {predictive.mean.shape}"
@@ -142,10 +143,10 @@ class NormalScores:
 
     @cached_property
     def _table(self) -> tuple[np.ndarray, np.ndarray]:
-        """z and y at points of each row that are spread evenly over y and over z, both (data, points).
+        """z and y at points of each row, spread evenly over y and over z, both (data, points).
 
-        From F on a grid that each round moves to where the last one saw the wanted z: some 600 evaluations of F for
-        each draw and row, where bisection for every level would take 8,000.
+        Each round evaluates F where the last one located the wanted z: some 600 evaluations for each draw and row,
+        where bisection for every level would take 8,000.
         """
         low, high = self.predictive.quantile(ndtr([-REACH, REACH]))
         y = even_y = np.linspace(low, high, NUM_POINTS, axis=1)
@@ -154,13 +155,13 @@ class NormalScores:
         for _ in range(NUM_ROUNDS):
             y = _by_row(grid, z, y)
             z = ndtri(self.levels(y))
-        # Even steps of z pass over the gaps between modes, where y goes far; z grows with y, so both are sorted alone.
+        # Even steps of z skip the gaps between modes, where y moves far; z grows with y, so each can be sorted alone.
         both = np.sort(np.concatenate([even_z, z], axis=1)), np.sort(np.concatenate([even_y, y], axis=1))
         return np.clip(both[0], -REACH, REACH), both[1]
 
     @cached_property
     def _ends(self) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
-        """At both ends of the table: z, y and dz/dy, which over a sixteenth of it has two digits."""
+        """z, y and dz/dy at both ends of the table; over a sixteenth of it the slope has two digits."""
         z, y = self._table
         far = NUM_POINTS // 8
         low = (z[:, far] - z[:, 0]) / (y[:, far] - y[:, 0])
@@ -168,22 +169,16 @@ class NormalScores:
         return (z[:, 0], z[:, -1]), (y[:, 0], y[:, -1]), (low, high)
 
 
-class RecalibratedRegression(RegressionPredictive):
-    """A prediction seen through R: P'(Y ≤ y) = R(F(y)). `functions` and `input_covariance` stay those of the draws."""
+class RecalibratedRegression(Mapped, RegressionPredictive):
+    """A prediction seen through R: P'(Y ≤ y) = R(F(y)); `input_covariance` stays that of the draws."""
 
     def __init__(self, base: RegressionPredictive, map: IsotonicQuantiles) -> None:
-        required(base, RegressionPredictive)
-        super().__init__(base.conditional, base.draws, base.x, weights=base.weights, scaling=base.scaling)
-        self.base = base
-        self.map = map
+        super().__init__(base, map)
         self._scores = NormalScores(base)
-
-    def __getitem__(self, rows: Any) -> Self:
-        return type(self)(self.base[rows], self.map)
 
     @property
     def is_normal(self) -> bool:
-        """Whether the marginal itself is normal: R is no straight line, so no."""
+        """Whether the marginal is normal: it is not, since R bends it."""
         return False
 
     def cdf(self, y: Any) -> np.ndarray:
@@ -204,9 +199,9 @@ class RecalibratedRegression(RegressionPredictive):
         return found.T.reshape(*levels.shape, len(self))
 
     def samples(self, key: Key, num: int) -> np.ndarray:
-        """`num` draws of y, (num, data): those of the draws, each moved to its new quantile.
+        """`num` draws of y, (num, data): those of `base`, each moved to its new quantile.
 
-        A draw is still shared by all rows, so that rows depend on each other as before.
+        A draw is still shared by all rows, so rows depend on each other as before.
         """
         levels = self._scores.levels(super().samples(key, num).T)
         return self._scores.at(self.map.inverse(np.clip(ndtri(levels), -REACH, REACH))).T
@@ -223,7 +218,7 @@ class RecalibratedRegression(RegressionPredictive):
 
     @property
     def epistemic(self) -> np.ndarray:
-        """That of the draws, by as much larger or smaller as the variance is now."""
+        """As for the draws, scaled like the variance."""
         return self.base.epistemic * (self.variance / self.base.variance)
 
     @property
@@ -238,7 +233,7 @@ class RecalibratedRegression(RegressionPredictive):
 
     @cached_property
     def _mean_variance(self) -> tuple[np.ndarray, np.ndarray]:
-        """The trapezoidal rule on normal scores: for a normal as exact as double precision."""
+        """By the trapezoidal rule on normal scores: for a normal exact to double precision."""
         scores = np.linspace(-6, 6, NUM_POINTS)
         weights = np.exp(_log_normal(scores))
         y = self._scores.at(self.map.inverse(scores))
@@ -247,7 +242,7 @@ class RecalibratedRegression(RegressionPredictive):
 
 
 def _line(at: Any, known: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Linear between the points, and beyond them as between the last two."""
+    """Linear interpolation, extrapolated from the last two points."""
     cell = np.searchsorted(known[1:-1], at)
     return values[cell] + (at - known[cell]) * (np.diff(values) / np.diff(known))[cell]
 

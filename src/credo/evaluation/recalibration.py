@@ -1,27 +1,25 @@
-"""Recalibration: maps, fitted on held-out data, that make the probabilities of a prediction come true.
+"""Recalibration: maps, fitted to held-out data, that make predicted probabilities match observed frequencies.
 
-A map acts on the marginal p(y | x, D), the mean over the draws, since it is the marginal that must be calibrated:
+A map acts on the marginal p(y | x, D), the mean over the draws, since that is what must be calibrated:
 
     regression   P'(Y ≤ y) = R(F(y)),   R the distribution function of F(y) on held-out rows   Kuleshov et al. (2018)
     classes      p' ∝ p^(1/T),   p'ₖ ∝ exp(aₖ log pₖ + bₖ)                                     Guo et al. (2017)
                  p'ₖ ∝ the isotonic regression of [y = k] on pₖ                        Zadrozny and Elkan (2002)
 
-What comes back is a prediction like any other, for every metric and plot. `functions` stay those of the draws: a map of
-the marginal says nothing about a single draw.
+The result is a prediction like any other, for every metric and plot. `functions` stay those of the draws: a map of the
+marginal says nothing about a single draw.
 """
 
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, Protocol, Self
 
 from numpy.typing import ArrayLike
 
 from credo._text import nearest
 from credo.data import Data, as_data
-from credo.diagnostics import Diagnostics
 from credo.evaluation.class_maps import IsotonicClasses, Temperature, VectorScaling
 from credo.evaluation.quantile_map import IsotonicQuantiles
-from credo.models.program import Model
-from credo.posterior import Provenance
 from credo.predictive import ClassPredictive, Predictive
 from credo.typing import Key, Theta
 
@@ -39,38 +37,23 @@ class Map(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Recalibrated:
-    """A posterior whose predictions go through a map. It samples and predicts like the posterior; save that one.
+    """A posterior whose predictions go through a map. It cannot be saved: save the posterior itself.
 
     Arguments:
         posterior: any posterior.
-        map: fitted on data that the posterior has not seen.
+        map: fitted to data that the posterior has not seen.
     """
 
     posterior: Any
     map: Map
 
-    @property
-    def model(self) -> "Model":
-        """The posterior's model."""
-        return self.posterior.model
-
-    @property
-    def provenance(self) -> "Provenance":
-        """How the posterior came about."""
-        return self.posterior.provenance
-
-    @property
-    def diagnostics(self) -> "Diagnostics":
-        """Evidence for and against the fit of the posterior."""
-        return self.posterior.diagnostics
-
-    @property
-    def num_bytes(self) -> int:
-        """What the posterior holds in memory."""
-        return self.posterior.num_bytes
+    model = property(attrgetter("posterior.model"), doc="The posterior's model.")
+    provenance = property(attrgetter("posterior.provenance"), doc="How the posterior was made.")
+    diagnostics = property(attrgetter("posterior.diagnostics"), doc="Evidence for and against the posterior's fit.")
+    num_bytes = property(attrgetter("posterior.num_bytes"), doc="The size of the posterior in memory.")
 
     def sample(self, key: Key, num: int) -> Theta:
-        """`num` draws of theta: a map of the marginal leaves them as they are."""
+        """`num` draws of theta, which a map of the marginal does not change."""
         return self.posterior.sample(key, num)
 
     def predict(self, x: Any, *, num_draws: int | None = None) -> Predictive:
@@ -85,19 +68,18 @@ def recalibrate(
 
     Arguments:
         posterior: any posterior.
-        data: rows that it was not trained on, `credo.Data` or (x, y): on the training rows it would look too good.
-        how: "isotonic", "temperature" or "vector" (both for classes), or a class with `fit` and `__call__` like those
-            of this module. By default isotonic for regression and temperature for classes.
+        data: rows that it was not trained on, `credo.Data` or (x, y): training rows would look too good.
+        how: "isotonic", "temperature" or "vector" (the last two for classes), or a class with `fit` and `__call__`
+            like `Map`. By default isotonic for regression and temperature for classes.
 
-    Example:
-        >>> import numpy as np
-        >>> from types import SimpleNamespace
-        >>> from credo.predictive.tabulated import from_normal
-        >>> posterior = SimpleNamespace(predict=lambda x, num_draws=None: from_normal(x[:, 0], 0.5))
-        >>> x = np.linspace(-1, 1, 1000)[:, None]
-        >>> y = x[:, 0] + np.random.default_rng(0).normal(size=1000)
-        >>> print(recalibrate(posterior, (x, y)).predict(x).std[0].round(1))
-        1.0
+    >>> import numpy as np
+    >>> from types import SimpleNamespace
+    >>> from credo.predictive.tabulated import from_normal
+    >>> posterior = SimpleNamespace(predict=lambda x, num_draws=None: from_normal(x[:, 0], 0.5))
+    >>> x = np.linspace(-1, 1, 1000)[:, None]
+    >>> y = x[:, 0] + np.random.default_rng(0).normal(size=1000)
+    >>> print(recalibrate(posterior, (x, y)).predict(x).std[0].round(1))
+    1.0
     """
     held_out = as_data(data)
     predictive = posterior.predict(held_out.x)

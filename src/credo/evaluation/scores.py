@@ -1,7 +1,7 @@
-"""Accuracy and proper scores: is the network right, and does it put its probability where the truth is?
+"""Accuracy and proper scores: is the network right, and how much probability does it give to the truth?
 
-A proper score is best, on average, for the true distribution alone (Gneiting and Raftery, 2007). All are averages
-over test rows, in the user's units.
+A proper score is best, on average, for the true distribution only (Gneiting and Raftery, 2007). All are averages over
+test rows, in the user's units.
 """
 
 from typing import Any
@@ -14,9 +14,9 @@ from credo.evaluation.checks import checked
 from credo.evaluation.metric import Measure, mean_of, metric
 from credo.predictive import ClassPredictive, Predictive, RegressionPredictive
 
-# With 1,000 samples the CRPS of one row is right to about 2%, and errors of rows average out.
+# 1,000 samples give the CRPS of one row to about 2%; errors of rows average out.
 NUM_SAMPLES = 1000
-# Samples of a block of rows take this many bytes at most.
+# Most bytes that the samples of a block of rows may take.
 BYTES_PER_BLOCK = 2**26
 
 
@@ -24,10 +24,9 @@ BYTES_PER_BLOCK = 2**26
 def lpd(predictive: Predictive, y: Any) -> Measure:
     """log p(y | x, D) = log Σᵢ wᵢ p(y | x, thetaᵢ), in nats per row: the mean over draws is inside the logarithm.
 
-    Example:
-        >>> from credo import from_probs
-        >>> round(lpd(from_probs([[0.5, 0.5], [0.25, 0.75]]), [0, 1]), 3)
-        -0.49
+    >>> from credo import from_probs
+    >>> round(lpd(from_probs([[0.5, 0.5], [0.25, 0.75]]), [0, 1]), 3)
+    -0.49
     """
     return mean_of(predictive.log_prob(checked(predictive, y)))
 
@@ -45,10 +44,9 @@ def nll(predictive: Predictive, y: Any) -> Measure:
 def rmse(predictive: RegressionPredictive, y: Any) -> Measure:
     """√ mean (ŷ − y)², over rows and outputs, of the predictive mean ŷ.
 
-    Example:
-        >>> from credo import from_normal
-        >>> round(rmse(from_normal([1.0, 2.0], 1.0), [1.0, 4.0]), 3)
-        1.414
+    >>> from credo import from_normal
+    >>> round(rmse(from_normal([1.0, 2.0], 1.0), [1.0, 4.0]), 3)
+    1.414
     """
     squares = mean_of(squared_errors(predictive, y))
     return lambda weights: np.sqrt(squares(weights))
@@ -65,10 +63,10 @@ def mae(predictive: RegressionPredictive, y: Any) -> Measure:
 def crps(predictive: RegressionPredictive, y: Any, *, num_samples: int = NUM_SAMPLES, seed: int = 0) -> Measure:
     """Continuous ranked probability score ∫ (F(z) − I(y ≤ z))² dz = E|Y − y| − ½ E|Y − Y′|, over rows and outputs.
 
-    In closed form where the marginal is normal, else from samples of it.
+    In closed form if the marginal is normal, otherwise from samples.
 
     Arguments:
-        num_samples: of the marginal, per row; not used for normal marginals.
+        num_samples: per row; not used for normal marginals.
     """
     targets = checked(predictive, y, RegressionPredictive)
     if predictive.is_normal:
@@ -92,7 +90,7 @@ def crps_samples(samples: np.ndarray, y: np.ndarray) -> np.ndarray:
     if num < 2:
         raise ValueError(f"the CRPS needs at least two samples, got {num}")
     ordered = np.sort(samples.astype(np.float64), axis=0)
-    # Σᵢ<ⱼ (Y₍ⱼ₎ − Y₍ᵢ₎) counts the k-th smallest 2k − n − 1 times: a sort in place of all pairs.
+    # Σᵢ<ⱼ (Y₍ⱼ₎ − Y₍ᵢ₎) counts the k-th smallest 2k − n − 1 times: sorting replaces all pairs.
     coefficients = 2 * np.arange(1, num + 1) - num - 1
     return np.mean(np.abs(ordered - y), axis=0) - np.tensordot(coefficients, ordered, axes=1) / (num * (num - 1))
 
@@ -136,7 +134,7 @@ def brier(predictive: ClassPredictive, y: Any) -> Measure:
 
 
 def confusion_matrix(predictive: ClassPredictive, y: Any) -> np.ndarray:
-    """How many rows of each class (row) were given each label (column)."""
+    """Counts of rows by true class (row) and predicted label (column)."""
     labels = checked(predictive, y, ClassPredictive)
     num_classes = predictive.probs.shape[1]
     return np.bincount(labels * num_classes + predictive.label, minlength=num_classes**2).reshape(num_classes, -1)

@@ -1,4 +1,4 @@
-"""Does it know when it is wrong? Selective prediction, and how uncertainty goes with error.
+"""Does it know when it is wrong? Selective prediction, and how uncertainty relates to error.
 
 A selective predictor answers only where it is sure. At coverage c it answers the share c of the rows with the least
 uncertainty; its risk is the mean loss there (El-Yaniv and Wiener, 2010). The area under this curve is small where the
@@ -28,7 +28,7 @@ class RiskCoverage:
     Arguments:
         coverage: (rows,), from 1/n to 1.
         risk: mean loss of the answered rows.
-        oracle: the risk if rows were ordered by their loss itself: no ordering is better.
+        oracle: the risk with rows ordered by their loss: no ordering is better.
         risk_name: what the loss is.
         by: the uncertainty that orders the rows.
     """
@@ -46,7 +46,7 @@ class RiskCoverage:
 
     @property
     def excess_area(self) -> float:
-        """The area above that of the oracle: what a better uncertainty could gain."""
+        """The area above that of the oracle, which a better uncertainty could gain."""
         return float(np.mean(self.risk) - np.mean(self.oracle))
 
 
@@ -69,20 +69,19 @@ def uncertainty(predictive: Predictive, by: str | None = None) -> np.ndarray:
 
 
 def losses(predictive: Predictive, y: Any) -> np.ndarray:
-    """What each row costs: 1 for a wrong label, the squared error of a regression."""
+    """The loss of each row: 1 for a wrong label, the squared error of a regression."""
     if isinstance(predictive, ClassPredictive):
         return (predictive.label != checked(predictive, y)).astype(float)
     return squared_errors(predictive, y)  # type: ignore[arg-type]
 
 
 def risk_coverage(predictive: Predictive, y: Any, by: str | None = None) -> RiskCoverage:
-    """The risk–coverage curve, with rows in the order of an uncertainty.
+    """The risk–coverage curve, with rows ordered by an uncertainty.
 
-    Example:
-        >>> from credo import from_probs
-        >>> curve = risk_coverage(from_probs([[0.9, 0.1], [0.6, 0.4]]), [0, 1])
-        >>> print(curve.risk)
-        [0.  0.5]
+    >>> from credo import from_probs
+    >>> curve = risk_coverage(from_probs([[0.9, 0.1], [0.6, 0.4]]), [0, 1])
+    >>> print(curve.risk)
+    [0.  0.5]
     """
     loss = losses(predictive, y)
     order = np.argsort(uncertainty(predictive, by), kind="stable")
@@ -99,7 +98,7 @@ def risk_coverage(predictive: Predictive, y: Any, by: str | None = None) -> Risk
 
 @metric("area under risk–coverage", better="lower")
 def risk_coverage_area(predictive: Predictive, y: Any, *, by: str | None = None) -> Measure:
-    """The mean, over all coverages, of the risk of the rows answered there."""
+    """The mean risk over all coverages."""
     loss = losses(predictive, y)
     order = np.argsort(uncertainty(predictive, by), kind="stable")
 
@@ -114,7 +113,7 @@ def risk_coverage_area(predictive: Predictive, y: Any, *, by: str | None = None)
 
 @metric("correlation of uncertainty and error", better="higher")
 def uncertainty_error_correlation(predictive: Predictive, y: Any, *, by: str | None = None) -> Measure:
-    """Spearman's rank correlation between the uncertainty and the loss of a row; nan where one of them is constant."""
+    """Spearman's rank correlation between uncertainty and loss; nan if one of them is constant."""
     first, second = (stats.rankdata(values) for values in (uncertainty(predictive, by), losses(predictive, y)))
 
     def measure(weights: np.ndarray) -> np.ndarray:

@@ -1,6 +1,6 @@
-"""The paper's practical examples and a table, as short programs for `credo example`. Nothing heavy is imported."""
+"""The paper's practical examples and a sample table, as short programs for `credo example`."""
 
-# What `credo example` lists: a line for each.
+# What `credo example` lists. Nothing heavy is imported here.
 EXAMPLES = {
     "mnist": "I: a digit, a digit of a class never seen, and white noise, by an ensemble of variational posteriors",
     "paperfold": "III: a posterior with two modes, and which of five methods find and weigh them",

@@ -1,4 +1,4 @@
-"""Bayesian MNIST: what does a network say of a digit that it has never seen, and of white noise?
+"""Bayesian MNIST: what does a network say about a digit that it has never seen, and about white noise?
 
 Paper, "Practical Example I: Bayesian MNIST". An ensemble of mean-field posteriors over all weights of a small
 convolutional network is trained without one class, and asked about a class it knows, about the class it does not, and
@@ -21,19 +21,19 @@ from credo.plot.images import images
 BATCH_SIZE, LEARNING_RATE, NUM_DRAWS = 64, 5e-3, 50
 # Standard deviations of the prior, of weights and of biases.
 PRIORS = {"wide": (5.0, 25.0), "narrow": (1.0, 5.0)}
-# q starts as nearly a point: it first finds a mode, then opens.
+# q starts almost as a point: it first finds a mode, then widens.
 INITIAL_SCALE = 1e-3
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How much is computed, and under which prior.
+    """How much to compute, and under which prior.
 
     Arguments:
-        epochs: passes over the training images; None takes as many as the images say.
+        epochs: passes over the training images; None takes the number that suits them.
         members: of the ensemble.
         prior: "wide" is N(0, 5²) on weights and N(0, 25²) on biases, "narrow" N(0, 1) and N(0, 5²).
-        max_rows: training images to use at most; None takes all.
+        max_rows: the most training images to use; None uses all.
     """
 
     epochs: int | None = None
@@ -42,26 +42,26 @@ class Settings:
     max_rows: int | None = None
 
     def reduced(self) -> "Settings":
-        """Far too little, to see that it works."""
+        """Far too little, just to see that it works."""
         return replace(self, epochs=1, members=2, max_rows=20 * BATCH_SIZE)
 
 
 def main(
     out: Path, *, data: Path | None = None, quick: bool = False, seed: int = 0, settings: Settings | None = None
 ) -> list[Path]:
-    """Train, ask, draw and judge; the files that were written.
+    """Train, predict, draw and judge; returns the files written.
 
     Arguments:
         out: folder for the figures and the verdict.
-        data: folder that holds `mnist/`; the environment variable CREDO_DATA where absent, and without it the digits
-            embedded in scikit-learn.
-        quick: far too little training, to see that it works.
-        settings: how much is computed.
+        data: folder that holds `mnist/`; by default that of the environment variable CREDO_DATA, and without it the
+            digits embedded in scikit-learn.
+        quick: far too little training, just to see that it works.
+        settings: how much to compute.
     """
     chosen = settings or Settings()
     chosen = chosen.reduced() if quick else chosen
     given = load(data)
-    # A folder that cannot be written is to be known before the training.
+    # Fail before the training if the folder cannot be written.
     out.mkdir(parents=True, exist_ok=True)
     page.say(f"Images: {given.source}.")
     began = time.perf_counter()

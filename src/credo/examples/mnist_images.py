@@ -1,4 +1,4 @@
-"""The images of the example "Bayesian MNIST": those of MNIST where they are to be had, else small embedded digits."""
+"""The images of the example "Bayesian MNIST": MNIST if it is available, else small embedded digits."""
 
 import os
 from dataclasses import dataclass
@@ -15,11 +15,11 @@ NUM_CLASSES, NUM_NOISE = 10, 1000
 
 @dataclass(frozen=True)
 class Images:
-    """Images to learn from and to be asked about, and the network for images of their size.
+    """Images for training and testing, and a network for images of their size.
 
     Arguments:
         source: what they are, in words.
-        epochs: passes over them that are enough for the message of the figures.
+        epochs: enough passes over them for the message of the figures.
         from_paper: whether the images and the network are those of the paper.
     """
 
@@ -41,11 +41,10 @@ def load(folder: Path | None) -> Images:
 
 def _digits() -> Images:
     source = (
-        "the 8 × 8 digits embedded in scikit-learn, since neither --data nor CREDO_DATA names a folder with MNIST; "
-        "too small for the paper's network, which a smaller one replaces, with one convolution of 3 × 3"
+        "the 8 × 8 digits embedded in scikit-learn, since neither data nor CREDO_DATA names a folder with MNIST; "
+        "too small for the paper's network, so a smaller one replaces it, with one convolution of 3 × 3"
     )
     train, test = credo.datasets.load("digits", standardise=True).split(0.25, stratify=True)
-    # One number for all pixels, as for MNIST: `partition` has fitted it to the training images.
     network = CNN(NUM_CLASSES, channels=(16,), kernel_size=3, features=(32,))
     return Images(source, train, test, network, epochs=60, from_paper=False)
 
@@ -56,6 +55,6 @@ def questions(test: credo.Data, *, seed: int) -> dict[str, np.ndarray]:
     return {
         f"seen class {SEEN}": test.x[test.y == SEEN],
         f"unseen class {UNSEEN}": test.x[test.y == UNSEEN],
-        # A prediction standardises its inputs; the network is to see the noise as it is.
+        # A prediction standardises its inputs, but the network is to see the noise as it is.
         "white noise": noise * test.scaling.x_scale + test.scaling.x_mean,
     }

@@ -1,4 +1,4 @@
-"""What the networks of the example "Bayesian MNIST" say, in numbers and in words, beside what the paper saw."""
+"""The verdict of the example "Bayesian MNIST", in numbers and words, next to that of the paper."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,18 +10,18 @@ from credo.examples import page
 from credo.examples.mnist_images import SEEN, UNSEEN, Images
 from credo.predictive import ClassPredictive
 
-# What the paper did, and has to be said where less is done.
+# The paper's settings; the page says where others were used.
 PAPER_EPOCHS, PAPER_MEMBERS = 10, 10
-# A class is recognised from this mean probability on; below it for every class, an answer is spread out.
+# A class is recognised from this mean probability on; an answer is spread out if none exceeds the second.
 RECOGNISED, SPREAD_OUT = 0.9, 0.5
-# Answers to different inputs are the same up to this sd.
+# Answers to different inputs count as the same up to this sd.
 SAME_FOR_ALL = 0.1
 # Classes worth naming.
 NAMED = 0.05
 # An ELBO that has gained more than this share of itself over the last tenth of the steps is still rising.
 STILL_RISING = 0.01
 
-SEEN_IN_PAPER = {
+IN_PAPER = {
     f"seen class {SEEN}": "p(4) = 0.98, sd within an input 0.09, across inputs 0.07",
     f"unseen class {UNSEEN}": "mass on 3 (0.45), 8 (0.30) and 9 (0.18), sd within up to 0.34, across up to 0.28",
     "white noise": "spread out, the largest 0.28, within at most 0.16, across at most 0.02: “I don't know” for all",
@@ -30,7 +30,7 @@ SEEN_IN_PAPER = {
 
 @dataclass(frozen=True)
 class Setup:
-    """What was trained: the images, how many of everything, the sds of the prior, and the ELBO, (members, steps)."""
+    """What was trained: images, sizes, the sds of the prior, and the ELBO, (members, steps)."""
 
     images: Images
     num_train: int
@@ -43,12 +43,12 @@ class Setup:
 
 @dataclass(frozen=True)
 class Answer:
-    """What is said of one set of inputs: three figures of each class, and two uncertainties in nats, averaged.
+    """The answer to one set of inputs: three numbers per class, and two uncertainties in nats, averaged.
 
     Arguments:
-        mean, within, across: as `credo.evaluation.classes.class_summary` has them, (classes,).
+        mean, within, across: as in `credo.evaluation.class_summary`, (classes,).
         entropy: of the prediction.
-        epistemic: the part of it that the draws disagree about, the mutual information.
+        epistemic: the mutual information, the part that the draws disagree about.
         num_inputs: in the set.
     """
 
@@ -59,9 +59,13 @@ class Answer:
     epistemic: float
     num_inputs: int
 
+    @property
+    def aleatoric(self) -> float:
+        return self.entropy - self.epistemic
+
 
 def summarised(answer: ClassPredictive) -> Answer:
-    """The figures of the prediction on one set."""
+    """Summarise the prediction on one set."""
     uncertainties = float(answer.entropy.mean()), float(answer.epistemic.mean())
     return Answer(*class_summary(answer), *uncertainties, num_inputs=len(answer))
 
@@ -69,12 +73,12 @@ def summarised(answer: ClassPredictive) -> Answer:
 def judged_seen(answer: Answer) -> str:
     """Is a class that was seen recognised?"""
     mean, within, across = (float(values[SEEN]) for values in (answer.mean, answer.within, answer.across))
-    how = "recognised" if mean >= RECOGNISED else "not recognised for sure"
+    how = "recognised" if mean >= RECOGNISED else "not clearly recognised"
     return f"{how}: p({SEEN}) = {mean:.2f}, sd within an input {within:.2f}, across inputs {across:.2f}."
 
 
 def judged_unseen(answer: Answer, seen: Answer) -> str:
-    """Is a class that was not seen less sure than one that was, and because the draws disagree?"""
+    """Is an unseen class less certain than a seen one, because the draws disagree?"""
     named = [label for label in np.argsort(-answer.mean) if answer.mean[label] >= NAMED]
     classes = ", ".join(f"{label} ({answer.mean[label]:.2f})" for label in named)
     factor = answer.epistemic / max(seen.epistemic, 1e-9)
@@ -86,7 +90,7 @@ def judged_unseen(answer: Answer, seen: Answer) -> str:
 
 
 def judged_noise(answer: Answer, unseen: Answer) -> str:
-    """Does noise get the answer "I don't know", and the same for every input?"""
+    """Is the answer to noise "I don't know", and the same for every input?"""
     largest, across = float(answer.mean.max()), float(answer.across.max())
     spread = "spread out" if largest < SPREAD_OUT else "not spread out"
     same = "the same answer for every input" if across <= SAME_FOR_ALL else "answers that depend on the input"
@@ -111,7 +115,7 @@ def written(setup: Setup, found: Mapping[str, Answer], *, accuracy: float, quick
         _trained(setup, accuracy),
         *(["**Far too little training (quick): the numbers mean nothing yet.**"] if quick else []),
         "## Verdict",
-        "\n".join(f"- **{name}**: {text} *The paper:* {SEEN_IN_PAPER[name]}." for name, text in said.items()),
+        "\n".join(f"- **{name}**: {text} *The paper:* {IN_PAPER[name]}." for name, text in said.items()),
         "## Mean probability of each class (sd within an input / sd across inputs)",
         _probabilities(found),
         "## Uncertainty of the prediction, nats",
@@ -121,25 +125,20 @@ def written(setup: Setup, found: Mapping[str, Answer], *, accuracy: float, quick
 
 
 def _trained(setup: Setup, accuracy: float) -> str:
-    reduced = [
-        f"{word} {given} (the paper: {paper})"
-        for word, given, paper in (
-            ("epochs", setup.epochs, PAPER_EPOCHS), ("members", setup.members, PAPER_MEMBERS)
-        )
-        if given != paper
-    ]  # fmt: skip
+    settings = ("epochs", setup.epochs, PAPER_EPOCHS), ("members", setup.members, PAPER_MEMBERS)
+    reduced = [f"{word} {given} (the paper: {paper})" for word, given, paper in settings if given != paper]
     weights, biases = setup.prior
     return (
         f"Images: {setup.images.source}. {setup.num_train:,} for training, without class {UNSEEN}. All "
         f"{setup.num_weights:,} weights are stochastic; prior N(0, {weights:g}²), biases N(0, {biases:g}²); an "
         f"ensemble of {setup.members} mean-field posteriors, {setup.epochs} epoch(s).\n\n"
-        + (f"Other than in the paper: {'; '.join(reduced)}.\n\n" if reduced else "")
-        + f"{_progress(setup)} Accuracy on test images of the classes it has seen: {accuracy:.1%}."
+        + (f"Unlike the paper: {'; '.join(reduced)}.\n\n" if reduced else "")
+        + f"{_convergence(setup)} Accuracy on test images of the classes it has seen: {accuracy:.1%}."
     )
 
 
-def _progress(setup: Setup) -> str:
-    """Whether training was at an end."""
+def _convergence(setup: Setup) -> str:
+    """Whether training has converged."""
     tenth = max(setup.elbo.shape[1] // 10, 1)
     before, after = (
         float(part.mean()) / setup.num_train for part in (setup.elbo[:, -2 * tenth : -tenth], setup.elbo[:, -tenth:])
@@ -164,13 +163,7 @@ def _probabilities(found: Mapping[str, Answer]) -> str:
 
 def _uncertainties(found: Mapping[str, Answer]) -> str:
     rows = [
-        [
-            name,
-            f"{one.num_inputs:,}",
-            f"{one.entropy:.2f}",
-            f"{one.epistemic:.2f}",
-            f"{one.entropy - one.epistemic:.2f}",
-        ]
+        [name, f"{one.num_inputs:,}", *(f"{part:.2f}" for part in (one.entropy, one.epistemic, one.aleatoric))]
         for name, one in found.items()
     ]
     return page.table(["inputs", "number", "entropy", "epistemic", "aleatoric"], rows)

@@ -1,4 +1,4 @@
-"""What an example ends with: a page of words and tables beside its figures, written and printed."""
+"""The page at the end of an example: words and tables, written next to the figures and printed."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,12 +8,12 @@ from rich.markdown import Markdown
 
 
 def say(text: str) -> None:
-    """A line on the way."""
+    """Print a line."""
     Console().print(text, soft_wrap=True, highlight=False)
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table in Markdown; the first column is words, the others numbers.
+    """A table in Markdown: the first column holds words, the others numbers.
 
     >>> print(table(["method", "mean"], [["NUTS", "0.49"]]))
     | method | mean |

@@ -1,7 +1,7 @@
-"""Paperfold: eight points that a sheet of paper, folded once, meets in two ways. Which methods know that?
+"""Paperfold: a sheet of paper, folded once, can pass through eight points in two ways. Which methods find both?
 
-Paper, "Practical Example III: Paperfold". The eight parameters have a posterior with two families of modes, between
-which a chain does not cross. Parallel tempering weighs them, and is what the other methods are measured by.
+Paper, "Practical Example III: Paperfold". The posterior of the eight parameters has two families of modes, and chains
+do not cross between them. Parallel tempering weighs them and is the reference for the other methods.
 """
 
 from pathlib import Path
@@ -22,17 +22,17 @@ from credo.plot.surfaces import surfaces
 PRIORS: dict[str, Any] = {"equal": None, "split": {"*.bias": credo.priors.normal(10.0)}}
 PARAMETERS = ("α₁", "α₂", "α₃", "β₁", "β₂", "β₃", "γ₁", "γ₂")
 REACH = 2**0.5
-# Functions drawn over the plane and along the lines; and of a q for the table of five points.
+# Functions drawn over the plane and along the lines; draws of each member for the table of five points.
 NUM_FUNCTIONS, NUM_POINT_DRAWS = 1000, 1000
 
 
 def main(out: Path, *, prior: Literal["equal", "split"] = "equal", quick: bool = False, seed: int = 0) -> list[Path]:
-    """Fit by every method, draw and judge; the files that were written.
+    """Fit by every method, draw and judge; returns the files written.
 
     Arguments:
         out: folder for the figures and the verdict.
         prior: "equal" is N(0, 5²) on all eight parameters; "split" is N(0, 1) on weights and γ, N(0, 10²) on biases.
-        quick: far too few draws and steps, to see that it works.
+        quick: far too few draws and steps, just to see that it works.
     """
     if prior not in PRIORS:
         raise ValueError(f"prior must be one of {', '.join(PRIORS)}, got {prior!r}")
@@ -47,11 +47,11 @@ def main(out: Path, *, prior: Literal["equal", "split"] = "equal", quick: bool =
 
 
 def draw(fits: dict[str, Fit], out: Path, num_points: int) -> dict[str, np.ndarray]:
-    """The three figures; and the sampled functions over the plane, each (draws, points)."""
+    """Draw the three figures; returns the sampled functions over the plane, each (draws, points)."""
     data = credo.datasets.paperfold()
     parameters = {name: flat_parameters(fit.posterior) for name, fit in fits.items()}
     pairs = credo.plot.pairs(parameters, names=PARAMETERS, max_variables=8)
-    # The empty cells beside it have room for the legend: the last column must not grow for it.
+    # The empty cells next to it have room for the legend, so the last column need not grow.
     pairs[0, -1].get_legend().set_in_layout(False)
     credo.plot.save(pairs[0, 0], out / "parameters.png")
 
@@ -73,7 +73,7 @@ def draw(fits: dict[str, Fit], out: Path, num_points: int) -> dict[str, np.ndarr
 
 
 def fold_lines(axis: np.ndarray) -> dict[str, np.ndarray]:
-    """The inputs along the four lines on which the sheet may be folded or not, each (points, 2)."""
+    """The inputs along the four lines where the sheet may be folded, each (points, 2)."""
     zero = np.zeros_like(axis)
     pairs = {"y = 0": (axis, zero), "x = 0": (zero, axis), "x = y": (axis, axis), "x = −y": (axis, -axis)}
     return {name: np.column_stack(pair) for name, pair in pairs.items()}
@@ -90,7 +90,7 @@ def fold_b(x: np.ndarray) -> np.ndarray:
 
 
 def functions(posterior: Any, x: np.ndarray, num_draws: int | None) -> np.ndarray:
-    """z without noise, (draws, rows): so many functions, or as many as there are."""
+    """z without noise, (draws, rows), of `num_draws` functions, or of all."""
     return np.asarray(posterior.predict(x, num_draws=num_draws).functions, np.float64)
 
 

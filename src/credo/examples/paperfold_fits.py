@@ -12,18 +12,18 @@ from credo import random
 from credo.examples import page
 from credo.inference.method import Method
 
-# A member whose log joint or ELBO is this far below the best has found neither fold but a local optimum: a plane, or a
-# sheet folded across a corner. It could weigh e⁻¹⁰ at most.
+# A member whose log joint or ELBO is this far below the best has found neither fold but a local optimum (a plane, or a
+# sheet folded across a corner), with a weight of at most e⁻¹⁰.
 NATS_BELOW_BEST = 10.0
-# Figures of single steps are noisy: the last ones are averaged.
+# Single steps are noisy: the last ones are averaged.
 NUM_LAST_STEPS = 200
-# Draws that the time of one is taken from.
+# Draws over which the time of one is averaged.
 NUM_TIMED = 1000
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much is computed: draws and chains of the samplers, steps and starts of the optimisers, points of a line."""
+    """How much to compute: draws and chains of samplers, steps and starts of optimisers, points of a line."""
 
     num_samples: int = 1000
     num_warmup: int = 1000
@@ -43,8 +43,8 @@ class Fit:
 
     Arguments:
         seconds: of training, compilation included.
-        seconds_per_sample: what one more draw costs; None where no more can be had.
-        members: how many of the starts the posterior keeps, and how many there were; None where there is no choice.
+        seconds_per_sample: cost of one more draw; None if there can be no more.
+        members: how many of the starts are kept, and how many there were; None for samplers.
     """
 
     posterior: Any
@@ -54,7 +54,7 @@ class Fit:
 
 
 def fit_all(model: credo.Model, data: credo.Data, sizes: Sizes, seed: int) -> dict[str, Fit]:
-    """Every method by its name, the exact reference first."""
+    """The fit of every method by name, the exact reference first."""
 
     def timed(name: str, method: Method) -> tuple[Any, float]:
         page.say(f"Fitting: {name} …")
@@ -78,7 +78,7 @@ def fit_all(model: credo.Model, data: credo.Data, sizes: Sizes, seed: int) -> di
 
 
 def _tempering(sizes: Sizes) -> Method:
-    # At β = 0.01 the noise is 1, as large as the difference of the folds: there is nothing left to cross.
+    # At β = 0.01 the noise is 1, as large as the difference between the folds: no barrier is left.
     return credo.ParallelTempering(
         num_samples=sizes.num_tempered,
         num_warmup=sizes.num_warmup,
@@ -89,7 +89,7 @@ def _tempering(sizes: Sizes) -> Method:
 
 
 def _nuts(sizes: Sizes) -> Method:
-    # Chains start from draws of the prior, far apart: none of them switches folds.
+    # Chains start far apart, from draws of the prior; none of them switches folds.
     return credo.NUTS(num_samples=sizes.num_samples, num_warmup=sizes.num_warmup, num_chains=sizes.num_chains)
 
 
@@ -100,7 +100,7 @@ def _ensemble(kind: Any, sizes: Sizes, rate: Any) -> Method:
 
 
 def _points(ensemble: credo.Draws, seconds: float) -> tuple[credo.Draws, float, None, tuple[int, int]]:
-    """The fit of an ensemble of modes: those that are among the best."""
+    """Keep the modes of an ensemble that are among the best."""
     rows = among_best(_last_steps(ensemble.trace, "log_joint"))
     theta, trace = (
         {name: leaf[rows] for name, leaf in (tree or {}).items()} for tree in (ensemble.theta, ensemble.trace)
@@ -109,7 +109,7 @@ def _points(ensemble: credo.Draws, seconds: float) -> tuple[credo.Draws, float, 
 
 
 def best_gaussians(mixture: credo.Mixture) -> tuple[credo.Mixture, int]:
-    """The mixture of the members that are among the best, in equal parts, and their number."""
+    """The mixture of the best members with equal weights, and their number."""
     rows = among_best([_last_elbo(member) for member in mixture.members])
     members = tuple(mixture.members[row] for row in rows)
     return credo.Mixture(members, mixture.provenance), len(members)
@@ -133,7 +133,7 @@ def _last_elbo(member: Any) -> float:
 
 
 def _seconds_per_sample(posterior: Any) -> float:
-    """Of a draw of theta, once drawing has been compiled."""
+    """The time of one draw of theta, after compilation."""
     posterior.sample(random.key(0), NUM_TIMED)
     began = time.perf_counter()
     posterior.sample(random.key(1), NUM_TIMED)

@@ -1,4 +1,4 @@
-"""What the methods of the paperfold example have found, in numbers and in words, beside what the paper saw."""
+"""The verdict of the paperfold example, in numbers and words, next to that of the paper."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,19 +8,19 @@ import numpy as np
 from credo.examples import page
 from credo.examples.paperfold_fits import NATS_BELOW_BEST, Fit
 
-# The centre and a corner, where the folds differ most; a point of the data, where they agree; and two others.
+# The centre and a corner, where the folds differ most; a data point, where they agree; and two others.
 POINTS = np.array([[0.0, 0.0], [2**0.5, 2**0.5], [0.5**0.5, 0.5**0.5], [1.0, 0.0], [0.3, 0.9]])
 POINT_NAMES = ("(0, 0)", "(√2, √2)", "(√½, √½)", "(1, 0)", "(0.3, 0.9)")
-# Heights at the centre are 0 in fold A and 1 in fold B, with an sd of 0.07: this far from either is neither.
+# Heights at the centre are 0 in fold A and 1 in fold B, with an sd of 0.07; farther from both is neither fold.
 NEAR = 0.25
-# A fold has been found from this share of the draws on; shares are right to within MASS_TOLERANCE.
+# A fold counts as found from this share of the draws on; its share is right if it is within MASS_TOLERANCE.
 FOUND_SHARE, MASS_TOLERANCE = 0.05, 0.1
-# Of the exact sd within a fold: below the first there is no local uncertainty, below the second too little.
+# Shares of the exact sd within a fold: below the first there is no local uncertainty, below the second too little.
 NO_SPREAD, TOO_LITTLE_SPREAD = 0.1, 0.75
 # Levels at which distributions of z are compared.
 LEVELS = np.linspace(0.01, 0.99, 50)
 
-SEEN_IN_PAPER = {
+IN_PAPER = {
     "tempering": "not in the paper",
     "NUTS": "106 s of training and 0.29 s per sample: both folds, with local uncertainty",
     "VI": "0.16 s and 0.0008 s per sample: one fold, with local uncertainty",
@@ -35,12 +35,12 @@ PRIOR_WORDS = {
 
 @dataclass(frozen=True)
 class Found:
-    """What a method believes of z.
+    """What a method believes about z.
 
     Arguments:
-        in_a, in_b: shares of the draws in fold A and in fold B.
-        error: standard error of `in_a`, from the spread between chains or members; NaN where there is one.
-        local: sd of z at the centre within a fold, NaN where none is found.
+        in_a, in_b: shares of the draws in each fold.
+        error: standard error of `in_a`, from the spread between chains or members; NaN for a single one.
+        local: sd of z at the centre within a fold, NaN if no fold is found.
         mean, sd: of z without noise at POINTS.
         distance: between the distributions of z of this method and of the reference, averaged over the plane.
     """
@@ -54,7 +54,7 @@ class Found:
     distance: float = float("nan")
 
 
-# Of the prior "split": the model reduced to a = γ₁α and b = |γ₂|β, and importance sampling over those six numbers.
+# For the prior "split": importance sampling over the six numbers a = γ₁α and b = |γ₂|β of the reduced model.
 EXACT = Found(
     in_a=0.506,
     in_b=0.494,
@@ -67,15 +67,12 @@ EXACT = Found(
 
 
 def summarised(points: np.ndarray, distance: float) -> Found:
-    """The figures of one method, from z at POINTS, (chains or members, draws, points)."""
+    """Summarise one method from z at POINTS, (chains or members, draws, points)."""
     centre = points[..., 0]
     is_a, is_b = np.abs(centre) < NEAR, np.abs(centre - 1) < NEAR
     inside = [centre[fold] for fold in (is_a, is_b) if fold.mean() >= FOUND_SHARE]
-    variance = (
-        np.average([values.var() for values in inside], weights=[values.size for values in inside])
-        if inside
-        else np.nan
-    )
+    sizes = [values.size for values in inside]
+    variance = np.average([values.var() for values in inside], weights=sizes) if inside else np.nan
     by_chain = is_a.mean(axis=1)
     error = by_chain.std(ddof=1) / np.sqrt(len(by_chain)) if len(by_chain) > 1 else np.nan
     flat = points.reshape(-1, points.shape[-1])
@@ -84,7 +81,7 @@ def summarised(points: np.ndarray, distance: float) -> Found:
 
 
 def compared(points: Mapping[str, np.ndarray], surface: Mapping[str, np.ndarray]) -> dict[str, Found]:
-    """The figures of every method; the first one is the reference.
+    """Summarise every method; the first one is the reference.
 
     Arguments:
         points: z at POINTS by method, (chains or members, draws, points).
@@ -97,7 +94,7 @@ def compared(points: Mapping[str, np.ndarray], surface: Mapping[str, np.ndarray]
 
 
 def judged(found: Found, reference: Found) -> str:
-    """One method in words."""
+    """Describe one method in words."""
     if found is reference:
         return (
             f"is the reference: fold A {found.in_a:.3f} ± {found.error:.3f}, fold B {found.in_b:.3f}, and a local "
@@ -140,7 +137,7 @@ def written(fits: Mapping[str, Fit], found: Mapping[str, Found], *, prior: str, 
 
 
 def _sentence(name: str, found: Found, reference: Found) -> str:
-    return f"- **{name}** {judged(found, reference)} *The paper:* {SEEN_IN_PAPER[name]}."
+    return f"- **{name}** {judged(found, reference)} *The paper:* {IN_PAPER[name]}."
 
 
 def _costs(fits: Mapping[str, Fit], found: Mapping[str, Found], known: Found | None) -> str:
@@ -167,16 +164,14 @@ def _shares(found: Found) -> list[str]:
 
 def _notes(fits: Mapping[str, Fit], known: Found | None) -> str:
     kept = [f"{name} {fit.members[0]} of {fit.members[1]}" for name, fit in fits.items() if fit.members]
-    source = (
-        "importance sampling in six dimensions (±0.001)" if known else "parallel tempering, with its standard error"
-    )
+    source = "importance sampling in six dimensions (±0.001)" if known else "tempering, with its standard error"
     return (
         f"The exact reference is {source}. Training includes compilation. A sample of a chain costs its share of the "
-        "run; of VI, a draw; an ensemble of points has no others. “Off on average” is the distance of the distribution "
-        "of z from that of tempering (Wasserstein, averaged over the plane).\n\n"
-        f"Of the optimisers' starts are kept: {', '.join(kept)}. The others ended over {NATS_BELOW_BEST:.0f} nats "
-        "below the best, in a local optimum that is no fold; VI is the best of the starts of VI + ensemble, whose run "
-        "is its training time. A NUTS chain stays in its fold: what share of the chains is in it, their starts decide."
+        "run, a sample of VI a draw; an ensemble of points has no more. “Off on average” is the distance of the "
+        "distribution of z from that of tempering (Wasserstein, averaged over the plane).\n\n"
+        f"Starts of the optimisers that were kept: {', '.join(kept)}. The others ended over {NATS_BELOW_BEST:.0f} nats "
+        "below the best, in a local optimum that is no fold. VI is the best start of VI + ensemble, and has its "
+        "training time. A NUTS chain stays in its fold: the starts decide how many chains are in each."
     )
 
 

@@ -1,4 +1,4 @@
-"""A table to try the command line on: words, dates, empty cells, a name per row, and a column that tells nothing."""
+"""A table to try the command line on: words, dates, empty cells, a name per row, and a constant column."""
 
 import datetime
 from pathlib import Path
@@ -21,7 +21,7 @@ def main(out: Path, *, num_train: int = 300, num_test: int = 100, seed: int = 0)
 
 
 def _house(rng: np.random.Generator, number: int) -> str:
-    """One in ten sizes is not known, and one in three gardens. Large houses vary more in price."""
+    """One in ten sizes and one in three gardens are unknown. Prices of large houses vary more."""
     city, size = str(rng.choice(list(CITIES))), rng.uniform(20, 150)
     days, has_garden = int(rng.integers(900)), rng.uniform() < 0.5
     price = 2_000 * size + CITIES[city] + 40 * days + 15_000 * has_garden + 100 * size * rng.normal()

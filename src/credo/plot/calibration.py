@@ -1,4 +1,4 @@
-"""Calibration: the observed probability against the predicted one, with what a calibrated model would show."""
+"""Calibration curves: observed against predicted probability, with the band of a calibrated model."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -10,22 +10,19 @@ from matplotlib.axes import Axes
 from credo.evaluation.calibration import CalibrationCurve
 from credo.plot import style
 
-# Up to this many events each is a marker; more are a line, of at most that many points.
+# Up to this many events get a marker each; more become a line of at most so many points.
 MAX_MARKERS, MAX_POINTS = 40, 500
-# The histogram of p̂ lies below the curve, from y = −STRIP to a little under 0: it can hide nothing.
+# The histogram of p̂ lies below the curve, from y = −STRIP to just under 0, where it hides nothing.
 STRIP = 0.18
 
 
 def calibration(
-    curve: CalibrationCurve | Mapping[str, CalibrationCurve],
-    *,
-    ax: Axes | None = None,
-    label: str | None = None,
+    curve: CalibrationCurve | Mapping[str, CalibrationCurve], *, ax: Axes | None = None, label: str | None = None
 ) -> Axes:
     """Observed against predicted probability; on the diagonal a model is calibrated.
 
-    One curve comes with the band a calibrated model would stay within, and a strip with the histogram of p̂; several
-    share the axes without.
+    A single curve gets the band of a calibrated model and a strip with the histogram of p̂; several share the axes
+    without them.
 
     Arguments:
         curve: from credo.evaluation.calibration_curve, or several by name.
@@ -45,7 +42,7 @@ def calibration(
     for number, (name, one) in enumerate(curves.items()):
         summary = f" (AUC {one.auc:.2f}, distance {one.distance:.3f})" if len(curves) > 1 else ""
         _draw(ax, one, number, name + summary, sized=len(curves) == 1)
-    # A curve leaves one corner free: above the diagonal or below it.
+    # The curve leaves one corner free, above or below the diagonal.
     above = np.mean([one.auc for one in curves.values()]) > 0.5
     said = f"AUC {first.auc:.3f} ± {first.auc_error:.3f}\ndistance {first.distance:.3f}\n{first.direction}"
     room = STRIP if len(curves) == 1 else 0.0
@@ -91,13 +88,13 @@ def _strip(ax: Axes, histogram: np.ndarray) -> None:
 
 
 def _name_sides(ax: Axes, curve: CalibrationCurve) -> None:
-    """Over- and underconfident, along the diagonal; below the pivot the sides change places."""
+    """Write over- and underconfident along the diagonal; below the pivot they change sides."""
     parts = [((1 + curve.pivot) / 2, "underconfident", "overconfident")]
     if curve.pivot > 0:
         parts.append((curve.pivot / 2, "overconfident", "underconfident"))
 
     def clearance(middle: float, offset: float) -> float:
-        """How far a word would be from the curve, up to a distance that is enough."""
+        """How far a word would be from the curve, up to a distance that suffices."""
         curve_there = np.interp(middle - offset, curve.predicted, curve.observed)
         return min(abs(float(curve_there) - middle - offset), 0.12)
 
@@ -106,11 +103,5 @@ def _name_sides(ax: Axes, curve: CalibrationCurve) -> None:
             offset = max((side * size for size in (0.1, 0.06, 0.15, 0.2)), key=partial(clearance, middle))
             # Turned with the axes, so that it stays parallel to the diagonal in any figure.
             turned: dict[str, Any] = {"rotation": 45, "transform_rotates_text": True, "rotation_mode": "anchor"}
-            look: dict[str, Any] = {
-                "fontsize": 8,
-                "fontstyle": "italic",
-                "color": style.FAINT,
-                "ha": "center",
-                "va": "center",
-            }
-            ax.text(middle - offset, middle + offset, word, zorder=1, **turned, **look)
+            look: dict[str, Any] = {"fontsize": 8, "fontstyle": "italic", "color": style.FAINT}
+            ax.text(middle - offset, middle + offset, word, ha="center", va="center", zorder=1, **turned, **look)

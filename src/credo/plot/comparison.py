@@ -1,4 +1,4 @@
-"""Methods side by side: what each is worth, and what it costs."""
+"""Methods side by side: score against training time."""
 
 from matplotlib.axes import Axes
 
@@ -11,7 +11,7 @@ def comparison(result: Comparison, *, by: str | None = None, ax: Axes | None = N
 
     Arguments:
         result: of `credo.compare`.
-        by: the score; the one the methods are sorted by where absent.
+        by: the score; by default the one that the methods are sorted by.
     """
     name = by or result.by
     ax = style.axes(ax)

@@ -1,4 +1,4 @@
-"""The confusion matrix: which class was taken for which."""
+"""The confusion matrix: which class was mistaken for which."""
 
 from collections.abc import Sequence
 

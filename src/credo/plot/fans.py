@@ -1,4 +1,4 @@
-"""Class-probability fans: what a classifier believes of a set of inputs, and how sure it is."""
+"""Class-probability fans: what a classifier believes about a set of inputs, and how sure it is."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,8 +14,8 @@ from credo.predictive import Predictive
 def fan(predictive: Predictive, *, names: Sequence[str] | None = None, ax: Axes | None = None) -> Axes:
     """Mean probability of each class over a set of inputs, with its sd within and across the inputs.
 
-    "Within" is over the draws of one input: the model does not know. "Across" is over the inputs: they differ. See
-    credo.evaluation.classes.class_summary.
+    "Within" is over the draws for one input: the model does not know. "Across" is over the inputs: they differ. See
+    `credo.evaluation.class_summary`.
 
     Arguments:
         predictive: the prediction on the set, such as all images of one class.

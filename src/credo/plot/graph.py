@@ -12,19 +12,17 @@ from credo.plot import layout, style
 # In inches, the units of the drawing. A character of the font below is about 0.065 wide, a line 0.12 high.
 RADIUS, COLUMN, ROW = 0.19, 1.0, 1.25
 FONT, CHARACTER, LINE = 7.5, 0.065, 0.12
-# Longer names are broken, at their last dot or before a capital.
+# Longer names are broken at the last dot or before a capital.
 MAX_CHARACTERS = 12
 ARROW: dict[str, Any] = {"arrowstyle": "-|>", "mutation_scale": 9, "lw": 0.9, "color": style.INK}
-Point = tuple[float, float]
+Place = tuple[float, float]
 Box = tuple[float, float, float, float]
 
 
 def graph(graph: Graph, *, ax: Axes | None = None) -> Axes:
     """Filled circles are observed, empty ones latent, dots are inputs, squares are learned parameters.
 
-    A frame is a plate, an arrow a dependence.
-
-    More than eight sites that differ in nothing but their name are drawn as one.
+    A frame is a plate, an arrow a dependence. More than eight sites that differ only in name are drawn as one.
 
     Arguments:
         graph: from model.graph().
@@ -39,13 +37,13 @@ def graph(graph: Graph, *, ax: Axes | None = None) -> Axes:
     boxes = {node.name: _box(graph, node, place[node.name]) for node in graph.nodes}
     frames = {name: _frame(graph, members, boxes) for name, members in graph.plates.items() if members}
     left, bottom, right, top = _around([*boxes.values(), *frames.values()], 0.08)
-    # Narrow graphs keep the house's width.
+    # Narrow graphs keep the standard width.
     ax = style.axes(ax, width=max(6.4, right - left), height=max(2.0, top - bottom))
     for name, frame in frames.items():
         _draw_plate(ax, name, frame)
     drawn = {node.name: _draw_node(ax, graph, node, place[node.name], node.name in crowds) for node in graph.nodes}
     for parent, child in graph.edges:
-        # An edge past a row bends around what stands there.
+        # An edge that skips a row bends around what stands there.
         bend = f"arc3,rad={0.25 if row[child] - row[parent] > 1 else 0.0}"
         shape, other = drawn[parent], drawn[child]
         ax.add_patch(
@@ -57,7 +55,7 @@ def graph(graph: Graph, *, ax: Axes | None = None) -> Axes:
 
 
 def _text(node: Node) -> tuple[str, list[str]]:
-    """What is written inside a node, and the lines beside it: a longer name, and the distribution."""
+    """The text inside a node, and the lines beside it: a longer name, and the distribution."""
     head, dot, tail = node.name.rpartition(".")
     name = [head, dot + tail] if len(node.name) > MAX_CHARACTERS and head else [node.name]
     law = f"~ {node.distribution}" if node.distribution else ""
@@ -68,14 +66,14 @@ def _text(node: Node) -> tuple[str, list[str]]:
 
 
 def _side(graph: Graph, node: Node) -> str:
-    """Where a node's text is out of the arrows' way."""
+    """The side of a node where its text is out of the arrows' way."""
     if not graph.parents(node.name) and node.kind != "input":
         return "above"
     return "below" if node.kind == "input" or all(parent != node.name for parent, _ in graph.edges) else "right"
 
 
-def _box(graph: Graph, node: Node, place: Point) -> Box:
-    """A node with its text."""
+def _box(graph: Graph, node: Node, place: Place) -> Box:
+    """The box of a node with its text."""
     (x, y), side, lines = place, _side(graph, node), _text(node)[1]
     wide, high = CHARACTER * max(map(len, lines), default=0), LINE * len(lines) + 0.08
     half = max(RADIUS + 0.06, 0.0 if side == "right" else wide / 2)
@@ -84,7 +82,7 @@ def _box(graph: Graph, node: Node, place: Point) -> Box:
 
 
 def _frame(graph: Graph, members: tuple[str, ...], boxes: dict[str, Box]) -> Box:
-    """Around the members, and wide enough for the frames inside; its name is at the bottom."""
+    """The box around the members, wide enough for the frames inside, with its name at the bottom."""
     inside = sum(set(other) < set(members) for other in graph.plates.values())
     left, bottom, right, top = _around([boxes[name] for name in members], 0.08 + 0.08 * inside)
     return left, bottom - 0.14 * (1 + inside), right, top
@@ -102,12 +100,12 @@ def _draw_plate(ax: Axes, name: str, frame: Box) -> None:
     ax.text(right - 0.07, bottom + 0.04, name, ha="right", va="bottom", fontsize=8, fontstyle="italic")
 
 
-def _draw_node(ax: Axes, graph: Graph, node: Node, place: Point, is_crowd: bool) -> Patch:
+def _draw_node(ax: Axes, graph: Graph, node: Node, place: Place, is_crowd: bool) -> Patch:
     (x, y), side = place, _side(graph, node)
     radius = RADIUS / 3 if node.kind == "input" else RADIUS
     fill = {"observed": "#bdbdbd", "input": style.INK}.get(node.kind, "white")
     look: dict[str, Any] = {"fc": fill, "ec": style.INK, "lw": 1.1}
-    if is_crowd:  # circles behind the first: there are several
+    if is_crowd:  # circles behind the first stand for several sites
         for shift in (-0.07, 0.07):
             ax.add_patch(Circle((x + shift, y), radius, zorder=2, **look))
     shape: Patch = Circle(place, radius, zorder=3, **look)

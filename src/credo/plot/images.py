@@ -1,4 +1,4 @@
-"""Images, and what a classifier says of each."""
+"""Images, and what a classifier says about each."""
 
 from collections.abc import Mapping
 

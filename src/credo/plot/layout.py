@@ -1,4 +1,4 @@
-"""Where the nodes of a belief network go: rows by depth, columns so that plates hold their members and no others."""
+"""Layout of a belief network: rows by depth, columns such that plates hold their members and no others."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -6,16 +6,16 @@ from dataclasses import replace
 
 from credo.models.graph import Graph, Node
 
-# More sites than this that differ in nothing but their name become one node.
+# More sites than this that differ only in name become one node.
 MAX_SIBLINGS = 8
 # Room between two plates side by side, in columns.
 MARGIN = 0.35
 
 
 def grouped(graph: Graph) -> tuple[Graph, set[str]]:
-    """The graph with inputs in the data's plate and alike sites as one node, and the names of such nodes."""
+    """The graph with inputs in the data's plate and similar sites as one node, and the names of such nodes."""
     inputs = tuple(node.name for node in graph.nodes if node.kind == "input")
-    # NumPyro renames a plate that is entered again.
+    # NumPyro renames a plate when it is entered again.
     plates: dict[str, tuple[str, ...]] = {}
     for plate, members in graph.plates.items():
         plate = plate.removesuffix("__CLONE")
@@ -62,10 +62,10 @@ def rows(graph: Graph) -> dict[str, int]:
 
 
 def columns(names: Iterable[str], plates: list[frozenset[str]], row: dict[str, int]) -> dict[str, float]:
-    """Plates that share a row stand side by side, what is outside them to their right, and each row is centred."""
+    """Plates that share a row stand side by side, with other nodes to their right, and each row is centred."""
     names = list(names)
     outer = [plate for plate in dict.fromkeys(plates) if not any(plate < other for other in plates)]
-    # What lies in two plates that cross belongs to neither box; it is centred, and so lies between them.
+    # A node in two overlapping plates belongs to neither box; it is centred, and so lies between them.
     shared = {name for name in names if sum(name in plate for plate in outer) > 1}
     free: dict[int, float] = defaultdict(float)
     linked = {level: level for level in row.values()}

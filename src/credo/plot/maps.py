@@ -14,12 +14,7 @@ Grid = tuple[np.ndarray, np.ndarray]
 
 
 def class_map(
-    predictive: Predictive,
-    grid: Grid,
-    *,
-    show: str = "epistemic",
-    data: Data | None = None,
-    ax: Axes | None = None,
+    predictive: Predictive, grid: Grid, *, show: str = "epistemic", data: Data | None = None, ax: Axes | None = None
 ) -> Axes:
     """An uncertainty of a classifier over a plane, with its decision boundary.
 
@@ -32,10 +27,10 @@ def class_map(
     if show not in ("epistemic", "aleatoric", "entropy"):
         raise ValueError(f"show must be 'epistemic', 'aleatoric' or 'entropy', got {show!r}")
     if not isinstance(predictive, ClassPredictive):
-        raise TypeError(f"class_map draws class probabilities, got {type(predictive).__name__}; see maps")
+        raise TypeError(f"class_map draws class probabilities, got {type(predictive).__name__}; use maps")
     ax, _ = _mesh(ax, grid, getattr(predictive, show), f"{show} (nats)", data)
-    # Where a class is as probable as the best of the others: smoother than the edges of the labels. The other classes
-    # have drawn the boundary of the first.
+    # The boundary is where a class is as probable as the best of the others: smoother than the edges of the labels.
+    # Class 0 needs no line of its own, since the others have drawn it.
     for label in range(1, predictive.probs.shape[1]):
         lead = predictive.probs[:, label] - np.delete(predictive.probs, label, 1).max(1)
         if lead.min() < 0 < lead.max():
@@ -51,18 +46,12 @@ def class_map(
 
 
 def maps(
-    predictive: Predictive,
-    grid: Grid,
-    *,
-    show: str = "mean",
-    data: Data | None = None,
-    ax: Axes | None = None,
+    predictive: Predictive, grid: Grid, *, show: str = "mean", data: Data | None = None, ax: Axes | None = None
 ) -> Axes:
     """The mean of a regression over a plane, or one of its uncertainties.
 
     Arguments:
-        predictive: the prediction on the grid's points, row by row: np.column_stack([a.ravel() for a in grid]).
-        grid: from np.meshgrid.
+        predictive, grid: as for `class_map`.
         show: "mean", "std", or the variances "epistemic" and "aleatoric".
         data: training points to show; on a map of the mean their colour is their target.
     """
@@ -70,7 +59,7 @@ def maps(
     if show not in words:
         raise ValueError(f"show must be one of {', '.join(map(repr, words))}, got {show!r}")
     if not isinstance(predictive, RegressionPredictive):
-        raise TypeError(f"maps draws a regression, got {type(predictive).__name__}; see class_map")
+        raise TypeError(f"maps draws a regression, got {type(predictive).__name__}; use class_map")
     target, unit = (data.target or "y", data.unit) if data is not None else ("y", None)
     if unit and show in ("epistemic", "aleatoric"):
         unit = f"{unit}²" if unit.isalpha() else f"({unit})²"
@@ -78,11 +67,10 @@ def maps(
     colours = "viridis" if show == "mean" else "Blues"
     ax, mesh = _mesh(ax, grid, getattr(predictive, show), label, data, colours=colours)
     if data is not None:
-        fill: dict[str, Any] = (
-            {"c": data.y, "cmap": mesh.cmap, "norm": mesh.norm} if show == "mean" else {"color": style.DATA}
-        )
-        inputs = style.columns(data, 2)
-        ax.scatter(inputs[:, 0], inputs[:, 1], s=18, ec="white", lw=0.8, **fill)
+        by_target: dict[str, Any] = {"c": data.y, "cmap": mesh.cmap, "norm": mesh.norm}
+        fill = by_target if show == "mean" else {"color": style.DATA}
+        first, second = style.columns(data, 2).T
+        ax.scatter(first, second, s=18, ec="white", lw=0.8, **fill)
     return ax
 
 
@@ -97,7 +85,7 @@ def _mesh(
             f"{' and '.join(str(np.shape(part)) for part in grid)} and outputs {values.shape}"
         )
     if data is not None:
-        style.columns(data, 2)  # an error before anything is drawn
+        style.columns(data, 2)  # raises before anything is drawn
     ax = style.axes(ax)
     mesh = ax.pcolormesh(*grid, values.reshape(shape), cmap=colours, shading="gouraud", rasterized=True)
     ax.figure.colorbar(mesh, ax=ax, label=label)

@@ -37,7 +37,7 @@ def objective(trace: np.ndarray, *, label: str = "ELBO", window: int | None = No
 
 
 def _running_mean(values: np.ndarray, window: int) -> np.ndarray:
-    """Centred; at the ends, and around values that are not finite, over those that are there."""
+    """A centred mean over the finite values within the window."""
     present = np.isfinite(values)
     kernel = np.ones(window)
     totals = np.convolve(np.where(present, values, 0.0), kernel, mode="same")
@@ -47,7 +47,7 @@ def _running_mean(values: np.ndarray, window: int) -> np.ndarray:
 
 def _limit(ax: Axes, values: np.ndarray) -> str | None:
     # The first steps from a random start may lie orders of magnitude below the rest and would flatten it to a line. So
-    # the axis shows the upper 95% of the values and as much again below them; what it leaves out is said.
+    # the axis shows the upper 95% of the values and as much again below them; a note tells what it leaves out.
     low, high = np.quantile(values, 0.05), values.max()
     reach = max(high - low, 1e-9 * max(abs(high), 1.0))
     bottom = max(values.min(), low - reach)

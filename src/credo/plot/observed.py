@@ -1,4 +1,4 @@
-"""Predicted against observed: the mean and its error bars beside the truth, for any number of inputs."""
+"""Predicted against observed targets, for any number of inputs."""
 
 from matplotlib.axes import Axes
 
@@ -11,15 +11,15 @@ MAX_POINTS = 400
 
 
 def observed(predictive: Predictive, data: Data, *, output: int = 0, ax: Axes | None = None) -> Axes:
-    """Observed targets against predicted means, with two predictive standard deviations; right is on the diagonal.
+    """Predicted means with two predictive standard deviations against observed targets; on the diagonal they agree.
 
     Arguments:
         predictive: the prediction on the inputs of `data`.
         data: the targets, with their name and unit.
-        output: which one, where there are several.
+        output: which of several.
     """
     if not isinstance(predictive, RegressionPredictive):
-        raise TypeError(f"observed draws a regression, got {type(predictive).__name__}; see confusion")
+        raise TypeError(f"observed draws a regression, got {type(predictive).__name__}; use confusion")
     if data.size != len(predictive):
         raise ValueError(f"the prediction has {len(predictive):,} rows and the data {data.size:,}")
     num_outputs = data.y.reshape(data.size, -1).shape[1]

@@ -1,4 +1,4 @@
-"""Pair plots: draws of several variables against each other, one look for each method."""
+"""Pair plots: draws of several variables against each other, method by method."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -28,10 +28,10 @@ def pairs(
     Returns the Axes as an array (variables, variables); those above the diagonal are empty.
 
     Arguments:
-        draws: an array (draws, variables); or variables by name, each (draws,) or (chains, draws). To compare methods,
-            a dict of these by method; where they are arrays, `names` must be given, which tells methods from variables.
+        draws: an array (draws, variables), or variables by name, each (draws,) or (chains, draws). To compare methods,
+            a dict of these by method; if they are arrays, pass `names`, which tells methods from variables.
         names: of the columns of an array.
-        max_variables: only the first are shown, and the figure says so.
+        max_variables: only the first so many are shown, and the figure says so.
         figure: to draw in.
     """
     methods = _methods(draws, names)
@@ -108,7 +108,7 @@ def _scatter(ax: Any, x: np.ndarray, y: np.ndarray, number: int) -> None:
 
 
 def _legend(grid: np.ndarray, methods: list[str], note: str | None) -> None:
-    """In the empty corner above the diagonal."""
+    """Put the legend in the empty corner above the diagonal."""
     corner = grid[0, -1]
     for number, method in enumerate(methods):
         if method:

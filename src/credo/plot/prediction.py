@@ -25,7 +25,7 @@ def bands(
         held_out: test points to show, hollow.
     """
     if not isinstance(predictive, RegressionPredictive):
-        raise TypeError(f"bands are those of a regression, got {type(predictive).__name__}")
+        raise TypeError(f"bands draws a regression, got {type(predictive).__name__}")
     x, mean = np.asarray(x), predictive.mean
     if x.shape not in ((len(mean),), (len(mean), 1)) or mean.ndim != 1:
         raise ValueError(f"bands need one input and one output, got inputs {x.shape} and outputs {mean.shape}")

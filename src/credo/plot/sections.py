@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from credo.data import Data
 from credo.plot import style
 
-# More curves than this in one panel are a grey area.
+# More curves than this in one panel would blur.
 MAX_CURVES = 40
 
 
@@ -36,13 +36,14 @@ def sections(
     for (row, (method, values)), (column, (name, x)) in product(enumerate(functions.items()), enumerate(lines.items())):
         ax = style.axes(grid[row, column])
         colour = style.line(row)["color"]
-        place = _along(x)
+        place, _ = _along(x, x)
         chosen = style.thinned(len(values), MAX_CURVES)
         few = len(chosen) < MAX_CURVES
         ax.plot(place, values[chosen, column].T, color=colour, lw=1.1 if few else 0.7, alpha=0.7 if few else 0.3)
         for dashes, (label, function) in zip(((0, (4, 2)), (0, (1, 1.5))), (known or {}).items(), strict=False):
             ax.plot(place, function(x), color=style.FAINT, lw=1.3, ls=dashes, label=label, zorder=3)
-        _points(ax, x, data)
+        if data is not None:
+            _points(ax, x, data)
         ax.set(title=name if row == 0 else "", xlabel="distance from the centre" if row == len(functions) - 1 else "")
         if column == 0:
             ax.set_ylabel(f"{method}\n\n{style.target_label(data)}")
@@ -55,30 +56,24 @@ def sections(
     return grid
 
 
-def _along(x: np.ndarray) -> np.ndarray:
-    """The position of each point of a line: its distance from the middle, with a sign."""
-    middle = x[len(x) // 2]
-    direction = (x[-1] - x[0]) / np.linalg.norm(x[-1] - x[0])
-    return (x - middle) @ direction
-
-
-def _points(ax: Axes, x: np.ndarray, data: Data | None) -> None:
-    if data is None:
-        return
-    inputs = style.columns(data, x.shape[1])
-    direction = (x[-1] - x[0]) / np.linalg.norm(x[-1] - x[0])
-    offset = inputs - x[len(x) // 2]
+def _along(points: np.ndarray, line: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of each point, its signed position along a line from the middle, and its distance from the line."""
+    direction = (line[-1] - line[0]) / np.linalg.norm(line[-1] - line[0])
+    offset = points - line[len(line) // 2]
     along = offset @ direction
-    on_line = np.linalg.norm(offset - along[:, None] * direction, axis=1) < 1e-6
-    ax.plot(
-        along[on_line], data.y[on_line], "o", color=style.DATA, ms=4.5, mec="white", mew=0.6, zorder=4, label="data"
-    )
+    return along, np.linalg.norm(offset - along[:, None] * direction, axis=1)
+
+
+def _points(ax: Axes, line: np.ndarray, data: Data) -> None:
+    along, away = _along(style.columns(data, line.shape[1]), line)
+    x, y = along[away < 1e-6], data.y[away < 1e-6]
+    ax.plot(x, y, "o", color=style.DATA, ms=4.5, mec="white", mew=0.6, zorder=4, label="data")
 
 
 def _limits(
     functions: Mapping[str, np.ndarray], lines: Mapping[str, np.ndarray], known: Mapping | None
 ) -> tuple[float, float]:
-    """Where nearly all functions are: a stray one must not flatten the rest."""
+    """The range of nearly all functions: a stray one must not flatten the rest."""
     bounds = [np.quantile(values, [0.002, 0.998]) for values in functions.values()]
     bounds += [function(x)[[0, -1]] for function in (known or {}).values() for x in lines.values()]
     low, high = float(np.min(bounds)), float(np.max(bounds))

@@ -1,51 +1,23 @@
 """Knowing when not to answer: risk against coverage, and telling known inputs from unknown ones."""
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 
+from credo.evaluation.detection import Detection
+from credo.evaluation.selective import RiskCoverage
 from credo.plot import style
 
 
-class RiskCurve(Protocol):
-    """Risk of the most certain part of the answers, for every size of that part."""
-
-    @property
-    def coverage(self) -> np.ndarray: ...
-    @property
-    def risk(self) -> np.ndarray: ...
-    @property
-    def oracle(self) -> np.ndarray: ...
-    @property
-    def area(self) -> float: ...
-    @property
-    def risk_name(self) -> str: ...
-
-
-class RocCurve(Protocol):
-    """How well a score tells two sets of inputs apart."""
-
-    @property
-    def false_positive_rate(self) -> np.ndarray: ...
-    @property
-    def true_positive_rate(self) -> np.ndarray: ...
-    @property
-    def auroc(self) -> float: ...
-    @property
-    def fpr95(self) -> float: ...
-    @property
-    def by(self) -> str: ...
-
-
-def risk_coverage(curve: RiskCurve | Mapping[str, RiskCurve], *, ax: Axes | None = None) -> Axes:
-    """Risk of the answers that are kept, the most certain first; dotted, that of a perfect ordering.
+def risk_coverage(curve: RiskCoverage | Mapping[str, RiskCoverage], *, ax: Axes | None = None) -> Axes:
+    """Risk of the answers kept, the most certain first; dotted, with a perfect ordering.
 
     Arguments:
         curve: from credo.evaluation, or several by name.
     """
-    curves: dict[str, Any] = style.named(curve, "least uncertain first")
+    curves = style.named(curve, "least uncertain first")
     risks = {one.risk_name for one in curves.values()}
     if len(risks) > 1:
         raise ValueError(f"curves of one plot need one kind of risk, got {', '.join(sorted(risks))}")
@@ -56,7 +28,7 @@ def risk_coverage(curve: RiskCurve | Mapping[str, RiskCurve], *, ax: Axes | None
         coverage, risk, oracle = columns[number]
         look = style.line(number)
         ax.plot(coverage, risk, lw=1.5, label=f"{name.replace('_', ' ')}, area {one.area:#.3g}", **look)
-        # Orderings of the same answers have one oracle, drawn once.
+        # Orderings of the same answers share one oracle, drawn once.
         if not any(np.array_equal(oracle, seen) for seen in oracles):
             said = None if oracles else "perfect ordering"
             ax.plot(coverage, oracle, lw=1, ls=(0, (1, 2)), color=look["color"], label=said)
@@ -70,14 +42,13 @@ def risk_coverage(curve: RiskCurve | Mapping[str, RiskCurve], *, ax: Axes | None
     return ax
 
 
-def roc(detection: RocCurve | Mapping[str, RocCurve], *, ax: Axes | None = None) -> Axes:
-    """True against false positive rate; a mark shows the false positives where 95% of the positives are found.
+def roc(detection: Detection | Mapping[str, Detection], *, ax: Axes | None = None) -> Axes:
+    """True against false positive rate; a mark shows the false positives when 95% of the positives are found.
 
     Arguments:
         detection: from credo.evaluation, or several by name.
     """
-    given: Any = detection
-    curves: dict[str, Any] = style.named(given, getattr(given, "by", ""))
+    curves = style.named(detection, getattr(detection, "by", ""))
     columns = [_columns(one, "false_positive_rate", "true_positive_rate") for one in curves.values()]
     ax = style.axes(ax)
     ax.plot([0, 1], [0, 1], color=style.FAINT, lw=1, label="chance")

@@ -1,4 +1,4 @@
-"""One house style: few colours that stay apart in greyscale, no frame above and to the right."""
+"""The style of all plots: few colours, distinct in greyscale, and no frame at the top and right."""
 
 from collections.abc import Mapping
 from io import StringIO
@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 from credo.data import Data
 
 INK, EPISTEMIC, ALEATORIC, DATA, FAINT = "#1b1b1b", "#2a6f97", "#a9cce3", "#d1495b", "#8a8a8a"
-# Several lines in one plot: lightness, dashes and markers differ, so that hue is never needed. Five colours and four
-# dashes are coprime: twenty lines before a pair comes again.
+# Lines in one plot differ in lightness, dashes and markers, so hue is never needed. Five colours and four dashes are
+# coprime: twenty lines before a pair repeats.
 COLOURS = (INK, "#e08e2b", EPISTEMIC, DATA, "#6fb7a0")
 DASHES = ("-", "--", "-.", ":")
 MARKERS = "o^sDvP*X"
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 def axes(ax: Axes | None, **size: Any) -> Axes:
-    """The axes to draw in: those given, or new ones in the house's style."""
+    """The axes to draw in, those given or new ones, in the style of all plots."""
     if ax is None:
         ax = pyplot.figure(figsize=(size.get("width", 6.4), size.get("height", 4.0)), layout="constrained").gca()
     ax.spines[["top", "right"]].set_visible(False)
@@ -38,7 +38,7 @@ def line(number: int) -> dict[str, Any]:
 
 
 def named(values: T | Mapping[str, T], label: str = "") -> dict[str, T]:
-    """What is drawn, by name: a mapping as it is, or one thing under its label."""
+    """What to draw, by name: a mapping as it is, or one thing under its label."""
     if not isinstance(values, Mapping):
         return {label: values}
     if not values:
@@ -61,9 +61,9 @@ def class_names(names: Any, num_classes: int) -> list[str]:
 
 
 def columns(data: Data, num: int) -> np.ndarray:
-    """The inputs of points to show in a plot over `num` inputs."""
+    """The inputs of the data, which must be `num` columns."""
     if data.x.shape[1:] != (num,):
-        raise ValueError(f"this plot is over {num} input(s), and the data has rows of shape {data.x.shape[1:]}")
+        raise ValueError(f"this plot is over {num} input(s), but the data has rows of shape {data.x.shape[1:]}")
     return data.x
 
 
@@ -85,14 +85,14 @@ def target_label(data: Data | None) -> str:
 
 
 def save(ax: Axes, path: str | Path) -> None:
-    """Write the figure that holds the axes to a file, and let go of it."""
+    """Write the figure of the axes to a file, and close it."""
     figure = _figure(ax)
     figure.savefig(path, dpi=130)
     pyplot.close(figure)
 
 
 def svg(ax: Axes) -> str:
-    """The figure that holds the axes as SVG text, the same for the same figure, and let go of it.
+    """The figure of the axes as SVG, byte for byte reproducible; closes the figure.
 
     It is made a little smaller first, so that its letters are large enough on a page with two columns.
     """

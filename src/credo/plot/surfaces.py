@@ -1,4 +1,4 @@
-"""Mean and standard deviation over two inputs, method beside method, on common scales."""
+"""Mean and standard deviation over two inputs, method by method, on common scales."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,8 +8,7 @@ from matplotlib import pyplot
 
 from credo.data import Data
 from credo.plot import style
-
-Grid = tuple[np.ndarray, np.ndarray]
+from credo.plot.maps import Grid
 
 
 def surfaces(
@@ -17,7 +16,7 @@ def surfaces(
 ) -> np.ndarray:
     """Maps of the mean (above) and the sd (below) of each method, as an array of Axes (2, methods).
 
-    The first method sets the scales: what goes beyond them has the colour of their end.
+    The first method sets the scales; values beyond them get the colour of their end.
 
     Arguments:
         moments: by method, mean and sd at the points of the grid, row by row.
@@ -38,7 +37,7 @@ def surfaces(
     axes = figure.subplots(2, len(moments), sharex=True, sharey=True, squeeze=False)
     target = style.target_label(data)
     for row, (word, colours) in enumerate((("mean", "viridis"), ("sd", "Blues"))):
-        # Stray draws at the corners must not take the colours from the rest.
+        # Stray draws at the corners must not stretch the scale.
         scale: dict[str, Any] = {"cmap": colours, "vmin": 0.0, "vmax": float(np.quantile(first[row], 0.995))}
         if word == "mean":
             scale["vmin"] = float(np.quantile(first[row], 0.005))
@@ -47,8 +46,7 @@ def surfaces(
             ax.grid(visible=False)
             mesh = ax.pcolormesh(*grid, pair[row].reshape(shape), shading="gouraud", rasterized=True, **scale)
             if data is not None:
-                inputs = style.columns(data, 2)
-                ax.plot(inputs[:, 0], inputs[:, 1], "o", color=style.DATA, ms=4, mec="white", mew=0.7, clip_on=False)
+                ax.plot(*style.columns(data, 2).T, "o", color=style.DATA, ms=4, mec="white", mew=0.7, clip_on=False)
             ax.set(aspect="equal", title=method if row == 0 else "")
             ax.set(
                 xlabel=style.input_label(data, 0) if row else "", ylabel="" if column else style.input_label(data, 1)

@@ -1,4 +1,4 @@
-"""Chains at a glance: traces and rank plots of a function value."""
+"""Chains at a glance: traces and rank plots."""
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -12,7 +12,7 @@ def traces(values: np.ndarray, *, label: str = "f(x)", ax: Axes | None = None) -
     values = _checked(values)
     ax = style.axes(ax)
     for chain, draws in enumerate(values):
-        # Dashes are lost in noise: chains differ in lightness alone.
+        # Dashes would be lost in noise: chains differ in colour only.
         colour = style.line(chain)["color"]
         ax.plot(draws, lw=0.6, alpha=0.8, color=colour, label=f"chain {chain + 1}")
     ax.set_xlabel("draw")
@@ -38,7 +38,7 @@ def ranks(values: np.ndarray, *, num_bins: int = 20, ax: Axes | None = None) -> 
 
 
 def _legend(ax: Axes) -> None:
-    """Above the axes, where it hides no chain."""
+    """Put the legend above the axes, where it hides no chain."""
     ax.legend(frameon=False, fontsize=7, ncols=6, loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0.1)
 
 

@@ -1,1 +1,1 @@
-"""One page from scores and plots."""
+"""Reports: one HTML page from scores and plots."""

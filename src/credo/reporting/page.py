@@ -27,11 +27,11 @@ class Section:
         self.pieces.append(f"<p>{escape(words)}</p>")
 
     def verdict(self, words: str) -> None:
-        """A sentence that must not be overlooked."""
+        """A sentence that stands out."""
         self.pieces.append(f'<p class="verdict">{escape(words)}</p>')
 
     def code(self, words: str) -> None:
-        """Text in columns."""
+        """Text in a fixed-width font."""
         self.pieces.append(f"<pre>{escape(words)}</pre>")
 
     def cards(self, figures: Iterable[tuple[str, str]]) -> None:
@@ -40,11 +40,11 @@ class Section:
         self.pieces.append(f'<div class="cards">{cells}</div>')
 
     def table(self, headings: Sequence[str], rows: Iterable[Sequence[str]], numbers: Sequence[int] = ()) -> None:
-        """A table; the columns in `numbers` are set to the right."""
+        """A table; the columns in `numbers` are aligned to the right."""
 
         def line(tag: str, cells: Sequence[str]) -> str:
-            kinds = [' class="number"' if place in numbers else "" for place in range(len(cells))]
-            filled = "".join(f"<{tag}{kind}>{escape(cell)}</{tag}>" for kind, cell in zip(kinds, cells, strict=True))
+            looks = [' class="number"' if place in numbers else "" for place in range(len(cells))]
+            filled = "".join(f"<{tag}{look}>{escape(cell)}</{tag}>" for look, cell in zip(looks, cells, strict=True))
             return f"<tr>{filled}</tr>"
 
         body = "".join(line("td", row) for row in rows)
@@ -52,7 +52,7 @@ class Section:
         self.pieces.append(f'<div class="scroll"><table><thead>{head}</thead><tbody>{body}</tbody></table></div>')
 
     def figure(self, svg: str, caption: str) -> None:
-        """A picture, carried inside the page."""
+        """A picture, embedded in the page."""
         data = base64.b64encode(svg.encode()).decode()
         image = f'<img src="data:image/svg+xml;base64,{data}" alt="{escape(caption)}">'
         self.figures.append(f"<figure>{image}<figcaption>{escape(caption)}</figcaption></figure>")
@@ -63,13 +63,13 @@ class Section:
 
 
 def page(title: str, lead: str, sections: Sequence[Section]) -> str:
-    """The whole page; opening it asks nothing of any network."""
-    style = files("credo.evaluation").joinpath("page.css").read_text(encoding="utf-8")
+    """The whole page; opening it loads nothing from the network."""
+    style = files("credo.reporting").joinpath("page.css").read_text(encoding="utf-8")
     links = "".join(f'<a href="#{section.anchor}">{escape(section.title)}</a>' for section in sections)
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        # An icon of its own keeps browsers from asking a server for one.
+        # With an icon of its own, browsers do not ask a server for one.
         f'<link rel="icon" href="data:,"><title>{escape(title)}</title><style>\n{style}</style></head>\n<body>'
         f'<header><h1>{escape(title)}</h1><p class="lead">{escape(lead)}</p><nav>{links}</nav></header>\n'
         + "\n".join(section.html() for section in sections)

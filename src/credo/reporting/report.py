@@ -1,11 +1,10 @@
 """`credo.report`: what a network knows, and whether to believe it, on one page that can be sent to anyone."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.axes import Axes
 
 from credo import plot
 from credo.data import Data, as_data
@@ -25,7 +24,7 @@ MAX_TRACE_CHAINS = 8
 
 
 def report(
-    posterior: "Posterior | Recalibrated",
+    posterior: Posterior | Recalibrated,
     data: Data | tuple[Any, Any],
     path: str | Path,
     *,
@@ -37,13 +36,13 @@ def report(
     """Write one self-contained HTML file: model, settings, diagnostics with advice, scores and plots.
 
     Arguments:
-        posterior: what `credo.fit` gave.
+        posterior: from `credo.fit`.
         data: the test set, credo.Data (names and units go into the plots) or (x, y).
         path: of the file to write; an `.html` name, or a folder to write `report.html` into.
-        outside: inputs from elsewhere, to see whether they are recognised.
+        outside: inputs from elsewhere, to see whether they are detected.
         title: the heading of the page.
-        scores: from `credo.evaluate` on the same data, if they are at hand.
-        columns: what was done with each column of a table, (name, words), as `credo.tables.Encoding.says` has it.
+        scores: from `credo.evaluate` on the same data, if already computed.
+        columns: what was done with each column of a table, (name, words), as in `credo.tables.Encoding.says`.
 
     Returns the path of the file.
     """
@@ -73,7 +72,7 @@ def report(
     return target
 
 
-def _glance(posterior: "Posterior | Recalibrated", scores: Scores) -> Section:
+def _glance(posterior: Posterior | Recalibrated, scores: Scores) -> Section:
     names = ("accuracy", "nll", "ece") if scores.task == "classification" else ("rmse", "lpd", "coverage_95")
     section = Section("At a glance")
     section.cards(
@@ -104,56 +103,49 @@ def _scores(scores: Scores, prediction: Predictive, names: Sequence[str] | None)
     elif scores.confusion is not None and isinstance(prediction, ClassPredictive):
         caption = "All classes together, one against the rest"
         _draw(section, plot.calibration(scores.curves["pooled"]), caption)
-        _draw(section, plot.confusion(scores.confusion, names=names), "True classes by label given")
+        _draw(section, plot.confusion(scores.confusion, names=names), "True classes by predicted label")
         _draw(
             section,
             plot.fan(prediction, names=names),
             "Mean class probabilities; sd within a row over draws, and across rows",
         )
-    caption = f"Risk if only the surest rows are answered (by {scores.risk_coverage.by.replace('_', ' ')})"
+    caption = f"Risk if only the most certain rows are answered (by {scores.risk_coverage.by.replace('_', ' ')})"
     _draw(section, plot.risk_coverage(scores.risk_coverage), caption)
     if scores.detection:
-        _draw(section, plot.roc(scores.detection), "Foreign inputs recognised by their uncertainty")
+        _draw(section, plot.roc(scores.detection), "Foreign inputs detected by their uncertainty")
     return section
 
 
-def _predictions(posterior: "Posterior | Recalibrated", prediction: Predictive, data: Data) -> Section:
+def _predictions(posterior: Posterior | Recalibrated, prediction: Predictive, data: Data) -> Section:
+    """What can be drawn depends on the number of inputs and outputs."""
     section = Section("Predictions")
-    for ax, caption in _prediction_plots(posterior, prediction, data):
-        _draw(section, ax, caption)
-    section.text(
-        "Epistemic: what the parameters leave open, and more data would settle. Aleatoric: the noise that stays."
-    )
-    return section
-
-
-def _prediction_plots(
-    posterior: "Posterior | Recalibrated", prediction: Predictive, data: Data
-) -> "Iterator[tuple[Axes, str]]":
-    """What can be drawn of the prediction depends on the number of inputs and outputs."""
     num_inputs = data.x.shape[1] if data.x.ndim == 2 else 0
     classes = isinstance(prediction, ClassPredictive)
     if num_inputs == 1 and not classes and data.y.ndim == 1:
         x = _range(data.x[:, 0], LINE)
-        yield plot.bands(posterior.predict(x), x, held_out=data), "Prediction with its epistemic and aleatoric parts"
+        ax = plot.bands(posterior.predict(x), x, held_out=data)
+        _draw(section, ax, "Prediction with its epistemic and aleatoric parts")
     elif num_inputs == 2 and (classes or data.y.ndim == 1):
         first, second = np.meshgrid(_range(data.x[:, 0], GRID), _range(data.x[:, 1], GRID))
         over = posterior.predict(np.column_stack([first.ravel(), second.ravel()]))
         draw = plot.class_map if classes else plot.maps
         for show in ("epistemic", "aleatoric") if classes else ("mean", "std", "epistemic"):
-            yield draw(over, (first, second), show=show, data=data), f"{show.capitalize()} over the inputs"
+            _draw(section, draw(over, (first, second), show=show, data=data), f"{show.capitalize()} over the inputs")
     if not classes:
-        yield plot.observed(prediction, data), "Predicted against observed, with two predictive sds"
+        _draw(section, plot.observed(prediction, data), "Predicted against observed, with two predictive sds")
+    section.text(
+        "Epistemic: what the parameters leave open and more data would settle. Aleatoric: the noise that remains."
+    )
+    return section
 
 
 def _range(values: np.ndarray, num: int) -> np.ndarray:
-    """A little beyond the data: that is where epistemic uncertainty shows."""
+    """A little beyond the data, where epistemic uncertainty shows."""
     margin = 0.3 * (np.ptp(values) or 1.0)
     return np.linspace(values.min() - margin, values.max() + margin, num)
 
 
-def _diagnostics(posterior: "Posterior | Recalibrated") -> Section:
-
+def _diagnostics(posterior: Posterior | Recalibrated) -> Section:
     section = Section("Diagnostics")
     found = posterior.diagnostics
     section.verdict(found.verdict)
@@ -182,7 +174,7 @@ def _convergence(section: Section, found: ChainDiagnostics) -> None:
     ]
     if rows:
         section.table(("worst of", "R-hat", "bulk ESS", "tail ESS", "quantities"), rows, numbers=(1, 2, 3, 4))
-        section.text("Weights of a network can be swapped without changing it: trust the functions.")
+        section.text("Hidden units can be swapped without changing the network: trust the functions, not the weights.")
     figures = {"acceptance": found.acceptance, "divergences": found.num_divergences, "E-BFMI": found.ebfmi}
     shown = [f"{name} {value:.3g}" for name, value in figures.items() if value is not None]
     if shown:
@@ -192,7 +184,7 @@ def _convergence(section: Section, found: ChainDiagnostics) -> None:
 def _draw_chains(section: Section, posterior: Draws) -> None:
     if posterior.num_draws >= 4 and posterior.probes is not None:
         functions = posterior.predict(posterior.probes).functions
-        # Of several outputs the last: class 1 of two.
+        # The last of several outputs: class 1 of two.
         last = functions.reshape(posterior.num_chains, posterior.num_draws, len(posterior.probes), -1)[..., -1]
         widest = last[:MAX_TRACE_CHAINS, :, np.argmax(last.std(axis=(0, 1)))]
         _draw(section, plot.traces(widest, label="f at a probe"), "The function where it varies most, draw by draw")
@@ -203,7 +195,7 @@ def _draw_chains(section: Section, posterior: Draws) -> None:
             _draw(section, pairs.flat[0], "The function at several inputs, pair by pair")
 
 
-def _model(posterior: "Posterior | Recalibrated") -> Section:
+def _model(posterior: Posterior | Recalibrated) -> Section:
     section = Section("Model")
     graph = posterior.model.graph()
     _draw(section, plot.graph(graph), "The belief network: filled is observed, empty is unknown, a box is repeated")
@@ -218,7 +210,7 @@ def _columns(columns: Sequence[tuple[str, str]]) -> Section:
     return section
 
 
-def _settings(posterior: "Posterior | Recalibrated") -> Section:
+def _settings(posterior: Posterior | Recalibrated) -> Section:
     section = Section("Settings")
     made = posterior.provenance
     settings = {name: value for name, value in made.method.items() if name != "name"}
@@ -233,5 +225,6 @@ def _settings(posterior: "Posterior | Recalibrated") -> Section:
     return section
 
 
-def _draw(section: Section, ax: "Axes", caption: str) -> None:
+def _draw(section: Section, ax: Any, caption: str) -> None:
+    """Embed what a function of `credo.plot` has returned."""
     section.figure(style.svg(ax), caption)

@@ -1,4 +1,4 @@
-"""Several methods on one table: fitted, judged on rows they have not seen, and one of them recommended."""
+"""Several methods on one table: fit them, judge them on rows they have not seen, and recommend one."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -22,18 +22,18 @@ def compare_methods(
     tell: Callable[[str], None] = lambda _: None,
     progress: bool | None = None,
 ) -> Comparison:
-    """Fit each method to one table, and compare them on another, or on a share of the rows.
+    """Fit each method to one table, and compare them on a test table or on held-out rows.
 
-    Args:
-        config: the table and the network; its method is not used.
-        methods: by name.
+    Arguments:
+        config: the table and the network; its method is ignored.
+        methods: their names.
         test: a test table.
-        holdout: the share of rows to judge on, where there is no test table.
-        tell: is told what is going on.
+        holdout: the share of rows to judge on if there is no test table.
+        tell: called with a line of text at each step.
         progress: as in `credo.fit`.
     """
     if not methods:
-        raise ValueError("name at least one method to compare: --methods map,laplace")
+        raise ValueError("methods is empty; name at least one method to compare, such as 'map'")
     names = list(dict.fromkeys(name if name == "auto" else method_name(name) for name in methods))
     encoding = Encoding.learn(config.data, config.target, task=config.task or None, drop=config.drop)
     train, judged = _split(encoding, config, test, holdout)
@@ -51,7 +51,7 @@ def compare_methods(
 
 
 def recommend(result: Comparison) -> str:
-    """The cheapest to train of the methods whose score is within one standard error of the best, in words."""
+    """Recommend, in words, the method that trains fastest among those within one standard error of the best score."""
     by = result.by
     best = result.names[0]
     metric = result.scores[best].metrics[by]
@@ -61,7 +61,7 @@ def recommend(result: Comparison) -> str:
     label = result.scores[best].label(by)
     seconds = {name: f"{result.costs[name].training_seconds:.2g} s" for name in result.names}
     if len(result.names) == 1:
-        return f"Only {best} was tried ({label} {result.scores[best][by]}): name more methods to compare it with."
+        return f"Only {best} was tried ({label} {result.scores[best][by]}): name more methods to compare."
     if choice == best:
         alone = "no other comes within one standard error of it"
         first = "of those within one standard error of it no other trains faster"

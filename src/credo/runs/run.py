@@ -1,9 +1,9 @@
-"""Runs: a fit of a network to a table, in a folder with all that it takes to use it, and to make it again.
+"""Runs: a network fitted to a table, in a folder with everything needed to use it and to repeat it.
 
-run/config.toml                     every setting, to be read by people, and by `credo fit --config`
+run/config.toml                     every setting, readable by people and by `Config.read`
 run/columns.json                    what was done with each column of the table
 run/manifest.json, arrays…          the posterior, as `posterior.save` writes it
-run/checkpoint/, fit.json           what an unfinished run goes on from
+run/checkpoint/, fit.json           the state from which an unfinished run continues
 """
 
 import shutil
@@ -37,10 +37,10 @@ from credo.tables.encoding import Encoding, as_table
 from credo.tables.predictions import prediction_frame, regrouped
 
 CONFIG, COLUMNS = "config.toml", "columns.json"
-# All that a run puts into its folder, and all that is taken away when it is overwritten.
+# The files that a run writes, and that are removed when it is overwritten.
 PATTERNS = (CONFIG, COLUMNS, FIT, MANIFEST, ARRAYS)
-HEADING = "# How this run was made. To make it again, to the bit: credo fit --config config.toml --out elsewhere/\n\n"
-# Rows that are predicted at once.
+HEADING = "# How this run was made. Pass this file to `credo fit` as its config to repeat it, to the bit.\n\n"
+# Rows to predict at once.
 BATCH_ROWS = 2**15
 
 
@@ -48,19 +48,19 @@ BATCH_ROWS = 2**15
 class Config:
     """Every setting of a run.
 
-    Args:
+    Arguments:
         data: the file with the table.
         target: the column to predict.
-        task: "regression", "binary" or "multi-class"; "" to find out.
+        task: "regression", "binary" or "multi-class"; "" finds it from the target.
         drop: columns not to use.
         network: as in `credo.networks.from_text`.
         prior_scale: σ of the prior N(0, σ²) of the weights.
         method: its name, or "auto".
-        settings: of the method, where they are not its defaults.
+        settings: of the method, where they differ from its defaults.
         seed: the same seed gives the same bits.
-        why: the reason for the method, where it was chosen by "auto".
-        data_sha256: the checksum that the file must have, "" for any.
-        credo_version: that made the run.
+        why: the reason for the method, if "auto" chose it.
+        data_sha256: the checksum that the file must have; "" accepts any.
+        credo_version: the version that made the run.
     """
 
     data: str
@@ -78,7 +78,7 @@ class Config:
 
     @classmethod
     def read(cls, path: str | Path) -> "Config":
-        """Read a TOML file; what it does not name has its default."""
+        """Read a TOML file; settings that it does not name keep their defaults."""
         source = Path(path)
         try:
             stored = tomllib.loads(source.read_text(encoding="utf-8"))
@@ -90,7 +90,7 @@ class Config:
         for name, value in stored.items():
             if name not in known:
                 raise ValueError(
-                    f"{source} has an unknown {name!r}{nearest(name, known)}; known are {', '.join(known)}"
+                    f"{source} has an unknown {name!r}{nearest(name, known)}; it may have {', '.join(known)}"
                 )
             _require_type(source, name, value)
         if "data" not in stored:
@@ -106,7 +106,7 @@ class Config:
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """All that a run needs, before it begins: the table as numbers, the model, the method."""
+    """A run before it starts: the table as numbers, the model, the method."""
 
     config: Config
     encoding: Encoding
@@ -117,12 +117,12 @@ class Prepared:
     def fit(
         self, folder: str | Path, *, resume: bool = False, overwrite: bool = False, progress: bool | None = None
     ) -> "Run":
-        """Fit, and keep the run in a folder.
+        """Fit, and save the run in a folder.
 
-        Args:
+        Arguments:
             folder: of the run, new or empty.
-            resume: go on with the same run, where the folder holds it.
-            overwrite: take away a run that the folder holds.
+            resume: continue the same run, if the folder holds it.
+            overwrite: replace a run that the folder holds.
         """
         target = Path(folder)
         require_free(target, resume=resume, overwrite=overwrite)
@@ -141,24 +141,24 @@ class Prepared:
         return Run(target, self.config, self.encoding, posterior)
 
     def _claim(self, folder: Path) -> None:
-        """Write down what the run is, where the folder does not hold another."""
+        """Record what the run is, unless the folder holds another."""
         if (folder / CONFIG).exists():
             mine, held = asdict(self.config), asdict(Config.read(folder / CONFIG))
             different = [name for name in mine if mine[name] != held[name]]
             if different:
                 raise ValueError(
-                    f"{folder} holds another run: its {', '.join(different)} differ; go on with that one "
-                    f"(credo fit --resume --out {folder}), or choose another --out"
+                    f"{folder} holds another run: its {', '.join(different)} differ; pass the config that it was "
+                    "started with, or choose another folder"
                 )
             return
         folder.mkdir(parents=True, exist_ok=True)
         self.encoding.save(folder / COLUMNS)
-        self.config.write(folder / CONFIG)  # last: what has a config is a run
+        self.config.write(folder / CONFIG)  # last: a folder with a config is a run
 
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """A network that was fitted to a table, and knows how the table's columns became numbers."""
+    """A network fitted to a table, with the rules that turn the table's columns into numbers."""
 
     folder: Path
     config: Config
@@ -167,7 +167,7 @@ class Run:
 
     @classmethod
     def fit(cls, config: Config, folder: str | Path, **options: Any) -> "Run":
-        """Read the table, fit, and keep the run in a folder; options as in `Prepared.fit`."""
+        """Read the table, fit, and save the run in a folder; options as in `Prepared.fit`."""
         return prepare(config).fit(folder, **options)
 
     @classmethod
@@ -175,21 +175,19 @@ class Run:
         """The finished run in a folder."""
         source = Path(folder)
         if not source.exists():
-            raise FileNotFoundError(f"{source} does not exist; name the folder of a run, which credo fit --out makes")
+            raise FileNotFoundError(f"{source} does not exist; name the folder of a run")
         if not is_run(source) or not (source / CONFIG).exists():
-            raise ValueError(f"{source} is no run of credo fit: it has no {CONFIG}")
+            raise ValueError(f"{source} is not a run of credo: it has no {CONFIG}")
         if not (source / MANIFEST).exists():
-            raise ValueError(
-                f"{source} holds a run that has not ended; go on with it: credo fit --resume --out {source}"
-            )
+            raise ValueError(f"{source} holds a run that has not ended; fit it again with resume=True to continue")
         return cls(source, Config.read(source / CONFIG), Encoding.load(source / COLUMNS), load(source))
 
     def predict(
         self, file: str | Path, *, level: float = 0.95, keep: Sequence[str] = (), unknown: Unknown = "error"
-    ) -> "Iterator[pl.DataFrame]":
-        """Predictions for the rows of a table, some at a time, as in `credo.tables.predictions`.
+    ) -> Iterator[pl.DataFrame]:
+        """Predictions for the rows of a table, some at a time, as in `prediction_frame`.
 
-        Args:
+        Arguments:
             file: with the columns of the training table; the target is not needed.
             level: the probability between lower and upper.
             keep: columns to copy from the table.
@@ -208,8 +206,8 @@ class Run:
                 raise ValueError(f"the column {twice[0]!r} cannot be kept: the predictions have one of that name")
             yield kept.hstack(said) if keep else said
 
-    def evaluate(self, file: str | Path, *, unknown: Unknown = "error") -> "Scores":
-        """Every score that a test table allows."""
+    def evaluate(self, file: str | Path, *, unknown: Unknown = "error") -> Scores:
+        """Every score on a test table."""
         return evaluate(self.posterior, self.test_data(file, unknown=unknown))
 
     def test_data(self, file: str | Path, *, unknown: Unknown = "error") -> Data:
@@ -218,13 +216,13 @@ class Run:
 
 
 def prepare(config: Config) -> Prepared:
-    """Read the table of a run, and settle all that was left open: the task, the method and why, the checksum."""
+    """Read the table of a run, and settle everything left open: the task, the method and why, the checksum."""
     table = as_table(config.data)
     found = checksum(table.path)
     if config.data_sha256 not in ("", found):
         raise ValueError(
-            f"{table.path} is not the file that the run was made from: its checksum differs; get that file, or fit "
-            "this one anew without --config"
+            f"{table.path} is not the file that the run was made from: its checksum differs; get that file, or set "
+            "data_sha256 to '' to fit this one"
         )
     encoding = Encoding.learn(table, config.target, task=config.task or None, drop=config.drop)
     data, model = encoding.data(table), model_of(config, encoding)
@@ -250,21 +248,21 @@ def model_of(config: Config, encoding: Encoding) -> Model:
 
 
 def chosen(config: Config, model: Model, data: Data) -> Choice:
-    """The method of a run with its settings, and why it was chosen where the user left that open."""
+    """The method of a run with its settings, and why it was chosen if the user left that open."""
     if config.method != "auto":
         return Choice(build(config.method, config.settings), config.why)
     if config.settings:
-        raise ValueError(f"settings ({', '.join(config.settings)}) are those of a method; name it with --method")
+        raise ValueError(f"settings ({', '.join(config.settings)}) belong to a method; name it with method=…")
     return choose(model, data)
 
 
 def describe(folder: str | Path) -> dict[str, Any]:
-    """What a run is, finished or not, as plain values: state, settings, columns, model, diagnostics, verdict."""
+    """A run, finished or not, in plain values: state, settings, columns, model, diagnostics, verdict."""
     source = Path(folder)
     finished = (source / MANIFEST).exists() or not (source / FIT).exists()
     run = Run.load(source) if finished else None
     config, encoding = (run.config, run.encoding) if run else _begun(source)
-    state = f"not ended yet; go on with it: credo fit --resume --out {source}"
+    state = "not ended yet"
     if run:
         made = run.posterior.provenance
         num = run.posterior.model.num_parameters
@@ -286,19 +284,19 @@ def is_run(folder: Path) -> bool:
 
 
 def require_free(folder: Path, *, resume: bool, overwrite: bool) -> None:
-    """Refuse a folder that a run cannot begin in: one that holds a run, unless that is wanted, or anything else."""
+    """Refuse a folder that holds anything else, or a run that is neither to be continued nor replaced."""
     if is_run(folder):
         if not (resume or overwrite):
             raise ValueError(
-                f"{folder} holds a run already; choose another --out, go on with it (--resume), or replace it "
-                "(--overwrite)"
+                f"{folder} holds a run already; choose another folder, continue it (resume=True), or replace it "
+                "(overwrite=True)"
             )
     elif folder.exists() and (not folder.is_dir() or any(path.suffix != PARTIAL for path in folder.iterdir())):
-        raise ValueError(f"{folder} exists and is no run of credo; choose a new or empty folder for --out")
+        raise ValueError(f"{folder} exists and is not a run of credo; choose a new or empty folder")
 
 
 def remove(folder: Path) -> None:
-    """Take away the run that a folder holds, and nothing else."""
+    """Remove the run that a folder holds, and nothing else."""
     if not is_run(folder):
         return
     with locked(folder):
@@ -313,16 +311,13 @@ def _begun(folder: Path) -> tuple[Config, Encoding]:
 
 
 def _named(method: Method) -> dict[str, Any]:
-    """A method as name and settings; "auto" once more where those do not say it all."""
+    """A method as name and settings; "auto" again if they cannot rebuild it."""
     name, settings = name_of(method), settings_of(method)
-    return (
-        {"method": name, "settings": settings}
-        if build(name, settings) == method
-        else {"method": "auto", "settings": {}}
-    )
+    complete = build(name, settings) == method
+    return {"method": name, "settings": settings} if complete else {"method": "auto", "settings": {}}
 
 
 def _require_type(source: Path, name: str, value: Any) -> None:
     expected: Any = {"seed": int, "prior_scale": (int, float), "drop": list, "settings": dict}.get(name, str)
     if not isinstance(value, expected):
-        raise ValueError(f"{source}: {name} cannot be {value!r}; compare the {CONFIG} of any run")
+        raise ValueError(f"{source}: {name} cannot be {value!r}; see the {CONFIG} of any run")

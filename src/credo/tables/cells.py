@@ -1,4 +1,4 @@
-"""Cells of a table as numbers, truth values, dates or words, whatever type they came in."""
+"""Cells of a table, of any type, as numbers, booleans, dates or words."""
 
 import polars as pl
 
@@ -6,16 +6,16 @@ from credo.tables.files import MISSING
 
 TRUE = ("true", "yes", "t", "y")
 FALSE = ("false", "no", "f", "n")
-# The year first, or points between: dates whose day and month cannot be confused.
+# Year first, or with points: dates whose day and month cannot be confused.
 DATE_LIKE = r"^(\d{4}[-/]\d{1,2}[-/]\d{1,2}|\d{1,2}\.\d{1,2}\.\d{4})([ T]\d{1,2}:\d{2}.*)?$"
 DAYS = ("%Y-%m-%d", "%Y/%m/%d", "%d.%m.%Y")
 TIMES = ("", " %H:%M", " %H:%M:%S%.f")
-# Of a time with its zone the zone is left out: a column is taken to be of one place.
+# Time zones are ignored: a column is assumed to come from one place.
 ZONE = r"(\d:\d{2}\S*?)\s*(Z|[+-]\d{2}:?\d{2})$"
 
 
 def clean(cells: pl.Series) -> pl.Series:
-    """Text without the spaces around it; null where a cell holds nothing, or says so.
+    """Text without surrounding spaces; null where a cell is empty, or says that it is.
 
     >>> clean(pl.Series([" a ", "", "NA"])).to_list()
     ['a', None, None]
@@ -31,7 +31,7 @@ def clean(cells: pl.Series) -> pl.Series:
 
 
 def numbers(cells: pl.Series) -> pl.Series:
-    """Float64; null where a clean cell is no number.
+    """Clean cells as Float64; null where a cell is not a number.
 
     >>> numbers(pl.Series(["1e3", "-2", "two"])).to_list()
     [1000.0, -2.0, None]
@@ -42,7 +42,7 @@ def numbers(cells: pl.Series) -> pl.Series:
 
 
 def booleans(cells: pl.Series) -> pl.Series:
-    """True or false; null where a clean cell is neither. Numbers are numbers, also 0 and 1.
+    """Clean cells as booleans; null where a cell is neither true nor false. 0 and 1 are numbers.
 
     >>> booleans(pl.Series(["yes", "No", "1"])).to_list()
     [True, False, None]
@@ -56,18 +56,19 @@ def booleans(cells: pl.Series) -> pl.Series:
 
 
 def dates(cells: pl.Series) -> pl.Series:
-    """Datetimes; null where a clean cell is none, or could be read in two ways, such as 3/4/2020.
+    """Clean cells as datetimes; null where a cell is not a date, or is ambiguous, such as 3/4/2020.
 
     >>> dates(pl.Series(["2020-02-01", "1.2.2020", "2020-02-01 00:00", "3/4/2020"])).null_count()
     1
     """
-    kind = pl.Datetime("us")
+    datetime = pl.Datetime("us")
     if cells.dtype.is_temporal() and cells.dtype not in (pl.Time, pl.Duration):
-        return cells.dt.replace_time_zone(None).cast(kind) if isinstance(cells.dtype, pl.Datetime) else cells.cast(kind)
+        local = cells.dt.replace_time_zone(None) if isinstance(cells.dtype, pl.Datetime) else cells
+        return local.cast(datetime)
     if cells.dtype != pl.String or not cells.str.contains(DATE_LIKE).any():
-        return _nothing(cells, kind)
+        return _nothing(cells, datetime)
     text = cells.str.replace(ZONE, "$1").str.replace("T", " ", literal=True)
-    found = _nothing(cells, kind)
+    found = _nothing(cells, datetime)
     for pattern in (day + time for time in TIMES for day in DAYS):
         if found.null_count() > cells.null_count():
             found = found.zip_with(found.is_not_null(), text.str.to_datetime(pattern, strict=False, time_unit="us"))
@@ -79,5 +80,5 @@ def words(cells: pl.Series) -> pl.Series:
     return cells.cast(pl.String)
 
 
-def _nothing(cells: pl.Series, kind: type[pl.DataType] | pl.DataType) -> pl.Series:
-    return pl.Series(cells.name, [None] * len(cells), dtype=kind)
+def _nothing(cells: pl.Series, dtype: type[pl.DataType] | pl.DataType) -> pl.Series:
+    return pl.Series(cells.name, [None] * len(cells), dtype=dtype)

@@ -1,10 +1,11 @@
-"""What becomes of the columns of a table: each kind knows how to turn its cells into numbers, and can say so in words.
+"""Kinds of columns: each turns its cells into numbers, and says in words how.
 
-Missing cells are filled in, and where some were missing at fit a further column of 0 and 1 says which. The same rules
-hold at fit and at prediction: a column carries all that it learned.
+Missing cells are filled in, and if some were missing at fit a further column of 0 and 1 says which. The same rules hold
+at fit and at prediction: a column keeps all that it learned.
 """
 
 import warnings
+from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, Literal
 
@@ -15,91 +16,50 @@ from credo._text import nearest
 from credo.tables.cells import booleans, clean, dates, numbers, words
 
 Unknown = Literal["error", "missing"]
-Rows = range | np.ndarray
+RowNumbers = range | np.ndarray
 ALL_ROWS = range(1, 2**62)
 DAYS_PER_YEAR = 365.2425
 MICROSECONDS_PER_DAY = 86_400_000_000
 
 
 @dataclass(frozen=True)
-class Column:
-    """A column of the table, and the numbers that stand for it.
+class Column(ABC):
+    """A column of the table, and how it becomes numbers.
 
-    Args:
+    Arguments:
         name: in the table.
-        num_missing: cells that were missing at fit: where there were any, a column says which.
+        num_missing: cells that were missing at fit; if there were any, a further number says which.
     """
 
-    kind: ClassVar[str] = ""
+    kind: ClassVar[str]
     name: str
     num_missing: int = 0
 
     @property
+    @abstractmethod
     def names(self) -> tuple[str, ...]:
-        """The names of the numbers."""
-        return (*self.values_names, f"{self.name} is missing") if self.num_missing else self.values_names
-
-    @property
-    def values_names(self) -> tuple[str, ...]:
-        return (self.name,)
+        """The names of its numbers."""
 
     @property
     def is_used(self) -> bool:
-        """Whether anything of it reaches the network."""
+        """Whether the network learns anything from it."""
         return bool(self.names)
 
     @property
+    @abstractmethod
     def says(self) -> str:
         """What was done with it, in words."""
-        raise TypeError(f"{type(self).__name__} says nothing")
 
-    @property
-    def filling(self) -> str:
-        """What stands for a missing cell, in words."""
-        raise TypeError(f"{type(self).__name__} fills nothing")
-
-    def read(self, cells: pl.Series) -> pl.Series:
-        """Clean cells as values of this kind; null where a cell is missing, or not of this kind."""
-        raise TypeError(f"{type(self).__name__} reads nothing")
-
-    def numbers_of(self, values: pl.Series) -> np.ndarray:
-        """Values that `read` gave, as numbers (rows, len(values_names)); those that are null are filled in."""
-        raise TypeError(f"{type(self).__name__} has no numbers")
-
-    def encode(self, cells: pl.Series, *, unknown: Unknown = "error", rows: Rows = ALL_ROWS) -> np.ndarray:
+    @abstractmethod
+    def encode(self, cells: pl.Series, *, unknown: Unknown = "error", rows: RowNumbers = ALL_ROWS) -> np.ndarray:
         """Cells as numbers, (rows, len(names)).
 
-        Args:
+        Arguments:
             cells: of any type; text is parsed.
             unknown: "error" refuses a cell that the column has no rule for (a new category, text among numbers);
-                "missing" treats it as a missing one.
-            rows: their numbers in the file, for errors.
+                "missing" treats it as missing.
+            rows: their numbers in the file, for error messages.
         """
-        cleaned = clean(cells)
-        values = self.read(cleaned)
-        if unknown == "error" and values.null_count() > cleaned.null_count():
-            strange = (values.is_null() & cleaned.is_not_null()).arg_true()[0]
-            raise ValueError(self._refusal(str(cleaned[strange]), int(rows[strange])))
-        found = self.numbers_of(values)
-        if not self.num_missing:
-            if values.null_count():
-                _tell(f"column {self.name!r} has missing cells, and had none at fit: they become {self.filling}")
-            return found
-        return np.column_stack([found, values.is_null().to_numpy()])
-
-    def _refusal(self, cell: str, row: int) -> str:
-        return (
-            f"column {self.name!r} is {self.kind}, and holds {cell!r} in row {row}{self._hint(cell)}; correct the "
-            "file, or treat what is unknown as missing: --unknown missing (in Python unknown='missing')"
-        )
-
-    def _hint(self, cell: str) -> str:
-        return ""
-
-    def _and_missing(self) -> str:
-        if not self.num_missing:
-            return ""
-        return f"; {self.num_missing:,} missing: {self.filling}, and a column that says so"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -107,16 +67,68 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Numeric(Column):
-    """Numbers, as they are. A missing one becomes the median.
+class Filled(Column):
+    """A column whose missing cells are filled in."""
 
-    Example:
-        >>> Numeric("age", num_missing=1, fill=40.0, low=20.0, high=60.0).encode(pl.Series(["20", None]))
-        array([[20.,  0.],
-               [40.,  1.]])
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (*self.values_names, f"{self.name} is missing") if self.num_missing else self.values_names
+
+    @property
+    def values_names(self) -> tuple[str, ...]:
+        """The names of its numbers, without the one for missing cells."""
+        return (self.name,)
+
+    @property
+    @abstractmethod
+    def filling(self) -> str:
+        """What replaces a missing cell, in words."""
+
+    @abstractmethod
+    def read(self, cells: pl.Series) -> pl.Series:
+        """Clean cells as values of this kind; null where a cell is missing or of another kind."""
+
+    @abstractmethod
+    def numbers_of(self, values: pl.Series) -> np.ndarray:
+        """The values of `read` as numbers (rows, len(values_names)), with nulls filled in."""
+
+    def encode(self, cells: pl.Series, *, unknown: Unknown = "error", rows: RowNumbers = ALL_ROWS) -> np.ndarray:
+        cleaned = clean(cells)
+        values = self.read(cleaned)
+        if unknown == "error" and values.null_count() > cleaned.null_count():
+            strange = (values.is_null() & cleaned.is_not_null()).arg_true()[0]
+            raise ValueError(self._refusal(str(cleaned[strange]), int(rows[strange])))
+        found = self.numbers_of(values)
+        if self.num_missing:
+            return np.column_stack([found, values.is_null().to_numpy()])
+        if values.null_count():
+            _warn(f"column {self.name!r} has missing cells, and had none at fit: they become {self.filling}")
+        return found
+
+    def _refusal(self, cell: str, row: int) -> str:
+        return (
+            f"column {self.name!r} is {self.kind}, and holds {cell!r} in row {row}{self._hint(cell)}; correct the "
+            "file, or pass unknown='missing' to treat such cells as missing"
+        )
+
+    def _hint(self, cell: str) -> str:
+        return ""
+
+    def _and_missing(self) -> str:
+        return f"; {self.num_missing:,} missing: {self.filling}, and a column that says so" if self.num_missing else ""
+
+
+@dataclass(frozen=True)
+class Numeric(Filled):
+    """Numbers, unchanged. A missing one becomes the median.
+
+    >>> Numeric("age", num_missing=1, fill=40.0, low=20.0, high=60.0).encode(pl.Series(["20", None]))
+    array([[20.,  0.],
+           [40.,  1.]])
     """
 
     kind: ClassVar[str] = "numeric"
+    read = staticmethod(numbers)
     fill: float = 0.0
     low: float = 0.0
     high: float = 0.0
@@ -129,9 +141,6 @@ class Numeric(Column):
     def filling(self) -> str:
         return f"the median {self.fill:g}"
 
-    def read(self, cells: pl.Series) -> pl.Series:
-        return numbers(cells)
-
     def numbers_of(self, values: pl.Series) -> np.ndarray:
         if values.is_infinite().any():
             raise ValueError(
@@ -142,16 +151,16 @@ class Numeric(Column):
 
 @dataclass(frozen=True)
 class Constant(Numeric):
-    """Numbers that were all the same at fit: the network sees that one, whatever comes later.
+    """Numbers that were all the same at fit: the network sees that number, whatever comes later.
 
-    It stays an input, which standardised is 0, so that a table gives the network that the same numbers in an array do.
+    It stays an input (0 when standardised), so that a table and an array of the same numbers give the same network.
     """
 
     kind: ClassVar[str] = "constant"
 
     @property
     def says(self) -> str:
-        return f"constant: always {self.fill:g}, so it tells nothing and the network sees 0"
+        return f"constant: always {self.fill:g}, so it says nothing and the network sees 0"
 
     @property
     def is_used(self) -> bool:
@@ -161,17 +170,18 @@ class Constant(Numeric):
     def names(self) -> tuple[str, ...]:
         return self.values_names
 
-    def encode(self, cells: pl.Series, *, unknown: Unknown = "error", rows: Rows = ALL_ROWS) -> np.ndarray:
+    def encode(self, cells: pl.Series, *, unknown: Unknown = "error", rows: RowNumbers = ALL_ROWS) -> np.ndarray:
         if (numbers(clean(cells)) != self.fill).any():
-            _tell(f"column {self.name!r} was always {self.fill:g} at fit, so what it holds now is ignored")
+            _warn(f"column {self.name!r} was always {self.fill:g} at fit, so what it holds now is ignored")
         return np.full((len(cells), 1), self.fill)
 
 
 @dataclass(frozen=True)
-class Boolean(Column):
+class Boolean(Filled):
     """Yes or no, as 1 or 0. A missing one becomes the more frequent."""
 
     kind: ClassVar[str] = "boolean"
+    read = staticmethod(booleans)
     fill: bool = False
 
     @property
@@ -182,24 +192,20 @@ class Boolean(Column):
     def filling(self) -> str:
         return f"the more frequent {'yes' if self.fill else 'no'}"
 
-    def read(self, cells: pl.Series) -> pl.Series:
-        return booleans(cells)
-
     def numbers_of(self, values: pl.Series) -> np.ndarray:
         return values.fill_null(self.fill).to_numpy().astype(np.float64)[:, None]
 
 
 @dataclass(frozen=True)
-class Categorical(Column):
-    """One of several levels: a column of 0 and 1 for each, or one column where there are two.
+class Categorical(Filled):
+    """One of several levels: a column of 0 and 1 for each, or a single column for two levels.
 
-    A missing cell has 0 in all of them, and a column of its own. Where none was missing at fit, it becomes the most
+    A missing cell has 0 in all of them, and a column of its own. If none was missing at fit, it becomes the most
     frequent level.
 
-    Example:
-        >>> Categorical("city", levels=("Bern", "Rome", "Ulm"), fill="Bern").encode(pl.Series(["Ulm", "Bern"]))
-        array([[0., 0., 1.],
-               [1., 0., 0.]])
+    >>> Categorical("city", levels=("Bern", "Rome", "Ulm"), fill="Bern").encode(pl.Series(["Ulm", "Bern"]))
+    array([[0., 0., 1.],
+           [1., 0., 0.]])
     """
 
     kind: ClassVar[str] = "categorical"
@@ -236,13 +242,14 @@ class Categorical(Column):
 
 
 @dataclass(frozen=True)
-class Date(Column):
-    """A date or a time: years since the earliest, and where in the year, the week and the day it is, on circles.
+class Date(Filled):
+    """A date or a time: years since the earliest, and its place in the year, the week and the day on a circle.
 
-    A circle is a sine and a cosine, so that December is near January. A missing date becomes the median.
+    A circle is a sine and a cosine, so that December is close to January. A missing date becomes the median.
     """
 
     kind: ClassVar[str] = "date"
+    read = staticmethod(dates)
     earliest: int = 0  # microseconds since 1970
     fill: int = 0
     has_times: bool = False
@@ -262,14 +269,11 @@ class Date(Column):
     def filling(self) -> str:
         return f"the median {_day(self.fill)}"
 
-    def read(self, cells: pl.Series) -> pl.Series:
-        return dates(cells)
-
     def numbers_of(self, values: pl.Series) -> np.ndarray:
         filled = values.dt.epoch("us").fill_null(self.fill)
         days = filled.to_numpy() / MICROSECONDS_PER_DAY
         in_year = filled.cast(pl.Datetime("us")).dt.ordinal_day().to_numpy() / DAYS_PER_YEAR
-        # 1 January 1970 was a Thursday, day 3 of the week that begins on Monday.
+        # 1 January 1970 was a Thursday, day 3 of a week that starts on Monday.
         turns = [in_year, (np.floor(days) + 3) % 7 / 7, *([days % 1] if self.has_times else [])]
         circles = [part(2 * np.pi * turn) for turn in turns for part in (np.sin, np.cos)]
         return np.column_stack([(days - self.earliest / MICROSECONDS_PER_DAY) / DAYS_PER_YEAR, *circles])
@@ -290,11 +294,13 @@ class Dropped(Column):
     def says(self) -> str:
         return f"not used: {self.reason}"
 
-    def encode(self, cells: pl.Series, *, unknown: Unknown = "error", rows: Rows = ALL_ROWS) -> np.ndarray:
+    def encode(self, cells: pl.Series, *, unknown: Unknown = "error", rows: RowNumbers = ALL_ROWS) -> np.ndarray:
         return np.empty((len(cells), 0))
 
 
-KINDS: dict[str, type[Column]] = {kind.kind: kind for kind in (Numeric, Constant, Boolean, Categorical, Date, Dropped)}
+COLUMN_TYPES: dict[str, type[Column]] = {
+    column.kind: column for column in (Numeric, Constant, Boolean, Categorical, Date, Dropped)
+}
 
 
 def column_from_dict(stored: dict[str, Any]) -> Column:
@@ -304,11 +310,11 @@ def column_from_dict(stored: dict[str, Any]) -> Column:
     Boolean(name='smoker', num_missing=0, fill=True)
     """
     arguments = {name: value for name, value in stored.items() if name != "kind"}
-    column = KINDS[stored["kind"]](**arguments)
+    column = COLUMN_TYPES[stored["kind"]](**arguments)
     return replace(column, levels=tuple(column.levels)) if isinstance(column, Categorical) else column
 
 
-def _tell(message: str) -> None:
+def _warn(message: str) -> None:
     warnings.warn(message, stacklevel=4)
 
 

@@ -1,6 +1,6 @@
-"""From a table to numbers a network takes, the same way at fit and at prediction.
+"""From a table to the numbers a network takes, in the same way at fit and at prediction.
 
-The file is read twice: once to learn what its columns are, once to fill an array that has been set aside for them.
+The file is read twice: once to learn what its columns are, once to fill an array of the right size.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,13 +15,13 @@ from credo._files import read_json, require_unaltered, write_json
 from credo._text import nearest
 from credo.data import Data
 from credo.tables.cells import clean
-from credo.tables.columns import ALL_ROWS, Column, Dropped, Rows, Unknown, column_from_dict
+from credo.tables.columns import ALL_ROWS, Column, Dropped, RowNumbers, Unknown, column_from_dict
 from credo.tables.files import Table, open_table
 from credo.tables.learning import Summary
 from credo.tables.target import Target
 
 FORMAT, FORMAT_VERSION = "credo-columns", 1
-# Tables of more numbers than this are held in single precision, 4 bytes each: at this size double takes 80 MB.
+# Larger tables are held in single precision: this many numbers take 80 MB in double precision.
 MAX_DOUBLES = 10_000_000
 
 
@@ -29,19 +29,18 @@ MAX_DOUBLES = 10_000_000
 class Encoding:
     """What was learned about a table: its columns, its target, and how they become numbers.
 
-    Args:
+    Arguments:
         columns: in the order of the table, without the target.
-        target: what is to be predicted.
+        target: what to predict.
         num_rows: rows that were learned from.
-        num_without_target: rows that were left out, for they have no target.
+        num_without_target: rows left out because they have no target.
 
-    Example:
-        >>> from tempfile import TemporaryDirectory
-        >>> with TemporaryDirectory() as folder:
-        ...     path = Path(folder) / "rooms.csv"
-        ...     _ = path.write_text("city,size,price\\nBern,3,9.5\\nRome,,8\\nRome,5,11\\n")
-        ...     Encoding.learn(path, "price").data(path)
-        Data(3 rows; x: city=Rome, size, size is missing; y: price float; standardised)
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "rooms.csv"
+    ...     _ = path.write_text("city,size,price\\nBern,3,9.5\\nRome,,8\\nRome,5,11\\n")
+    ...     Encoding.learn(path, "price").data(path)
+    Data(3 rows; x: city=Rome, size, size is missing; y: price float; standardised)
     """
 
     columns: tuple[Column, ...]
@@ -53,18 +52,18 @@ class Encoding:
     def learn(
         cls, file: str | Path | Table, target: str | None, *, task: str | None = None, drop: Sequence[str] = ()
     ) -> "Encoding":
-        """Read a table once, and find out what its columns are.
+        """Read a table once and learn what its columns are.
 
-        Args:
-            file: of `open_table`, or a path.
-            target: the column to predict; y of an NPZ that holds x and y needs no name.
-            task: "regression", "binary" or "multi-class"; found from the target where absent.
+        Arguments:
+            file: a path, or a table from `open_table`.
+            target: the column to predict; not needed for an NPZ with x and y.
+            task: "regression", "binary" or "multi-class"; by default found from the target.
             drop: columns not to use.
         """
         table = as_table(file)
         name = _target_name(table, target)
         for column in drop:
-            _require_column(table, column, "drop names")
+            _require_column(table, column, "to drop")
         seen = {column: Summary(column) for column in table.columns}
         num_rows = 0
         for batch in table.batches():
@@ -74,19 +73,21 @@ class Encoding:
                 if column not in drop:
                     seen[column].see(known[column])
         if num_rows == 0:
-            raise ValueError(f"{table.path} has names and no rows below them; add at least two rows")
+            raise ValueError(f"{table.path} has names and no rows; add at least two rows")
         if seen[name].num_known < 2:
             raise ValueError(
-                f"{table.path} has {seen[name].num_known} rows with a target {name!r}, and a fit needs at least 2"
+                f"{table.path} has {seen[name].num_known} rows with a target {name!r}, but a fit needs at least 2"
             )
         columns = tuple(
-            Dropped(column, reason="as was asked for") if column in drop else seen[column].column()
+            Dropped(column, reason="as requested") if column in drop else seen[column].column()
             for column in table.columns
             if column != name
         )
         if not any(column.is_used for column in columns):
             said = "; ".join(f"{column.name}: {column.says}" for column in columns)
-            raise ValueError(f"{table.path} has no column to predict {name!r} from ({said or 'there is no other'})")
+            raise ValueError(
+                f"{table.path} has no column to predict {name!r} from ({said or 'it has no other column'})"
+            )
         return cls(columns, Target.learn(seen[name], task), seen[name].num_known, num_rows - seen[name].num_known)
 
     @property
@@ -106,8 +107,8 @@ class Encoding:
     def data(self, file: str | Path | Table, *, unknown: Unknown = "error") -> Data:
         """A table with its targets as `credo.Data`; rows without a target are left out."""
         table = as_table(file)
-        _require_column(table, self.target.name, "to be judged, the table needs the target")
-        # Memory that is set aside and never written to is not taken.
+        _require_column(table, self.target.name, "the target, which an evaluation needs")
+        # Memory that is allocated but never written to costs nothing.
         shape = (table.max_rows, len(self.names))
         x = np.empty(shape, np.float64 if shape[0] * shape[1] <= MAX_DOUBLES else np.float32)
         y = np.empty(shape[0], np.int32 if self.target.is_classes else np.float64)
@@ -129,7 +130,7 @@ class Encoding:
     def inputs(
         self, file: str | Path | Table, *, unknown: Unknown = "error"
     ) -> Iterator[tuple[pl.DataFrame, np.ndarray]]:
-        """A table batch by batch: the rows as they are, and their x. No target is needed."""
+        """A table in batches: the rows as they are, and their x. No target is needed."""
         table, read = as_table(file), 0
         for column in self.columns:
             if column.is_used:
@@ -138,12 +139,17 @@ class Encoding:
             yield batch, self.encode(batch, unknown=unknown, rows=range(read + 1, read + 1 + len(batch)))
             read += len(batch)
         if read == 0:
-            raise ValueError(f"{table.path} has names and no rows below them; add at least one row")
+            raise ValueError(f"{table.path} has names and no rows; add at least one row")
 
     def encode(
-        self, batch: pl.DataFrame, *, out: np.ndarray | None = None, unknown: Unknown = "error", rows: Rows = ALL_ROWS
+        self,
+        batch: pl.DataFrame,
+        *,
+        out: np.ndarray | None = None,
+        unknown: Unknown = "error",
+        rows: RowNumbers = ALL_ROWS,
     ) -> np.ndarray:
-        """Some rows as numbers, (rows, len(names)), written into `out` where it is given."""
+        """Some rows as numbers, (rows, len(names)), written into `out` if given."""
         if unknown not in ("error", "missing"):
             raise ValueError(
                 f"unknown is {unknown!r}; it is 'error' or 'missing'{nearest(unknown, ['error', 'missing'])}"
@@ -152,7 +158,7 @@ class Encoding:
         place = 0
         for column in self.columns:
             after = place + len(column.names)
-            # A column that tells nothing may be absent.
+            # An unused column may be absent.
             cells = batch[column.name] if column.name in batch.columns else pl.Series([None] * len(batch))
             x[:, place:after] = column.encode(cells, unknown=unknown, rows=rows)
             place = after
@@ -190,15 +196,15 @@ class Encoding:
 
 
 def read(path: str | Path, *, target: str | None = None, task: str | None = None, drop: Sequence[str] = ()) -> Data:
-    """A table from a file as standardised `credo.Data`: categories, dates and missing cells have become numbers.
+    """A table from a file as standardised `credo.Data`: categories, dates and missing cells become numbers.
 
-    Args:
+    Arguments:
         path: a .csv, .parquet or .npz file.
         target: the column to predict.
-        task: "regression", "binary" or "multi-class"; found from the target where absent.
+        task: "regression", "binary" or "multi-class"; by default found from the target.
         drop: columns not to use.
 
-    To read further files in the same way, keep the `Encoding`: `Encoding.learn(path, target).data(other)`.
+    To read other files in the same way, keep the `Encoding`: `Encoding.learn(path, target).data(other)`.
     """
     return Encoding.learn(path, target, task=task, drop=drop).data(path)
 
@@ -212,7 +218,7 @@ def _target_name(table: Table, target: str | None) -> str:
     if target is None:
         if table.path.suffix == ".npz" and "y" in table.columns:
             return "y"
-        raise ValueError(f"name the column to predict with --target; {table.path} has {_listed(table.columns)}")
+        raise ValueError(f"pass target=… to name the column to predict; {table.path} has {_listed(table.columns)}")
     _require_column(table, target, "the target")
     return target
 

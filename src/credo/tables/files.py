@@ -1,72 +1,70 @@
-"""Tables in files, batch of rows by batch of rows: CSV, Parquet and NPZ. The whole table is never held as text.
+"""Tables in CSV, Parquet and NPZ files, read in batches of rows. The whole table is never held as text.
 
-A CSV file is read in blocks of bytes that end where a row ends, and each cell comes as text: what a column is can only
-be known when all of it has been seen. The other formats bring their types along.
+A CSV file is read in blocks of bytes that end where a row ends, and its cells are text: the type of a column is known
+only once all of it has been seen. The other formats have types.
 """
 
 import csv
 import gzip
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import IO, Protocol
+from typing import IO
 
 import numpy as np
 import polars as pl
 
-# A block of text and the batch made of it take about ten times this: little beside the packages themselves.
+# A block of text and its batch take about ten times this: little compared with the packages themselves.
 BLOCK_BYTES = 2**21
 BATCH_ROWS = 2**15
-# What people write into a cell that they have nothing for.
+# What people write into a cell without a value.
 MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None", "?", "-")
 SUFFIXES = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".parquet": "", ".npz": ""}
 
 
-class Table(Protocol):
+@dataclass(frozen=True)
+class Table(ABC):
     """A file with named columns that can be read again and again."""
 
-    @property
-    def path(self) -> Path:
-        """Where it is."""
+    path: Path
+    columns: tuple[str, ...]
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        """The names of its columns."""
-
-    @property
+    @abstractmethod
     def max_rows(self) -> int:
-        """At most so many rows: what to set aside for them."""
+        """The number of rows, or an upper bound: how much memory to reserve."""
 
+    @abstractmethod
     def batches(self) -> Iterator[pl.DataFrame]:
-        """The rows in their order, some at a time."""
+        """The rows in order, some at a time."""
 
 
 def open_table(path: str | Path) -> Table:
     """A table in a file, by its suffix: .csv, .csv.gz, .tsv, .parquet or .npz.
 
-    Args:
-        path: of the file. A CSV has a first row of names; `;` and tabs are recognised as separators. An NPZ holds x
-            (rows, columns), and y (rows,) where it is known, or one array for each column.
+    Arguments:
+        path: of the file. A CSV has names in its first row; `;` and tabs also count as separators. An NPZ holds x
+            (rows, columns) and, where known, y (rows,), or one array for each column.
 
-    Example:
-        >>> from tempfile import TemporaryDirectory
-        >>> with TemporaryDirectory() as folder:
-        ...     path = Path(folder) / "rooms.csv"
-        ...     _ = path.write_text("city,price\\nBern,3\\nRome,4\\n")
-        ...     open_table(path).columns
-        ('city', 'price')
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "rooms.csv"
+    ...     _ = path.write_text("city,price\\nBern,3\\nRome,4\\n")
+    ...     open_table(path).columns
+    ('city', 'price')
     """
     source = Path(path)
     suffix = next((suffix for suffix in SUFFIXES if source.name.lower().endswith(suffix)), None)
     if suffix is None:
-        raise ValueError(f"{source} has none of the known suffixes; name a file that ends in {', '.join(SUFFIXES)}")
+        raise ValueError(f"{source} has an unknown suffix; name a file that ends in {', '.join(SUFFIXES)}")
     if source.is_dir():
         raise ValueError(f"{source} is a folder; name a file that ends in {', '.join(SUFFIXES)}")
     if not source.exists():
         raise FileNotFoundError(f"{source} does not exist; check the name and the folder")
     if source.stat().st_size == 0:
-        raise ValueError(f"{source} is empty; a table has names in its first row, and rows below")
+        raise ValueError(f"{source} is empty; a table has names in its first row and values below")
     if suffix == ".parquet":
         return ParquetTable.open(source)
     if suffix == ".npz":
@@ -75,11 +73,9 @@ def open_table(path: str | Path) -> Table:
 
 
 @dataclass(frozen=True)
-class TextTable:
+class TextTable(Table):
     """A CSV file: all columns are text, and empty cells are null."""
 
-    path: Path
-    columns: tuple[str, ...]
     separator: str
 
     @classmethod
@@ -87,7 +83,7 @@ class TextTable:
         with _opened(path) as file:
             block = next(_blocks(file, path))
         first = _text(path, block[: _end_of_row(block)]).lstrip("\ufeff")
-        # Spreadsheets of many countries separate by semicolons.
+        # In many countries spreadsheets use semicolons.
         separator = separator if separator in first else next((mark for mark in ";\t" if mark in first), separator)
         names = [name.strip() for name in next(csv.reader([first], delimiter=separator), [])]
         columns = tuple(name or f"column_{place}" for place, name in enumerate(names, start=1))
@@ -96,12 +92,12 @@ class TextTable:
 
     @property
     def max_rows(self) -> int:
-        """The lines below the first."""
+        """The number of lines."""
         with _opened(self.path) as file:
             return sum(block.count(b"\n") for block in iter(partial(file.read, BLOCK_BYTES), b""))
 
     def batches(self) -> Iterator[pl.DataFrame]:
-        """The rows in their order, as text."""
+        """The rows in order, as text."""
         with _opened(self.path) as file:
             for number, block in enumerate(_blocks(file, self.path)):
                 rows = block[_end_of_row(block) :] if number == 0 else block
@@ -122,18 +118,15 @@ class TextTable:
         except pl.exceptions.PolarsError as error:
             raise ValueError(
                 f"{self.path} cannot be read as a table of {len(self.columns)} columns separated by "
-                f"{self.separator!r}: {str(error).splitlines()[0]}; every row needs as many cells as the first"
+                f"{self.separator!r}: {str(error).splitlines()[0]}; every row must have as many cells as the first"
             ) from error
-        # A line with nothing on it is no row, but in a table of one column it is a missing value.
+        # An empty line is not a row, except in a table of one column, where it is a missing value.
         return frame if len(self.columns) == 1 else frame.filter(~pl.all_horizontal(pl.all().is_null()))
 
 
 @dataclass(frozen=True)
-class ParquetTable:
+class ParquetTable(Table):
     """A Parquet file: columns have types."""
-
-    path: Path
-    columns: tuple[str, ...]
 
     @classmethod
     def open(cls, path: Path) -> "ParquetTable":
@@ -148,7 +141,7 @@ class ParquetTable:
         return int(pl.scan_parquet(self.path).select(pl.len()).collect().item())
 
     def batches(self) -> Iterator[pl.DataFrame]:
-        """The rows in their order."""
+        """The rows in order."""
         try:
             yield from pl.scan_parquet(self.path, low_memory=True).collect_batches(chunk_size=BATCH_ROWS, lazy=True)
         except pl.exceptions.PolarsError as error:
@@ -156,11 +149,8 @@ class ParquetTable:
 
 
 @dataclass(frozen=True)
-class ArrayTable:
-    """An NPZ file: x of shape (rows, columns) beside y, or one array for each column."""
-
-    path: Path
-    columns: tuple[str, ...]
+class ArrayTable(Table):
+    """An NPZ file: x of shape (rows, columns) and y, or one array for each column."""
 
     @classmethod
     def open(cls, path: Path) -> "ArrayTable":
@@ -168,7 +158,7 @@ class ArrayTable:
         sizes = {name: array.shape for name, array in arrays.items()}
         if not sizes or any(len(shape) != 1 for shape in sizes.values()) or len(set(sizes.values())) > 1:
             raise ValueError(
-                f"{path} holds arrays of the shapes {sizes}; store x of shape (rows, columns) and y of shape (rows,), "
+                f"{path} holds arrays of shapes {sizes}; store x of shape (rows, columns) and y of shape (rows,), "
                 "or one array of shape (rows,) for each column"
             )
         return cls(path, tuple(arrays))
@@ -179,7 +169,7 @@ class ArrayTable:
         return len(next(iter(_arrays(self.path).values())))
 
     def batches(self) -> Iterator[pl.DataFrame]:
-        """The rows in their order."""
+        """The rows in order."""
         arrays = _arrays(self.path)
         for first in range(0, len(next(iter(arrays.values()))), BATCH_ROWS):
             yield pl.DataFrame({name: array[first : first + BATCH_ROWS] for name, array in arrays.items()})
@@ -190,7 +180,7 @@ def _arrays(path: Path) -> dict[str, np.ndarray]:
     try:
         with np.load(path, allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
-    except Exception as error:  # a damaged archive raises whatever its decompressor does
+    except Exception as error:  # a damaged archive can raise anything
         raise ValueError(f"{path} is not an NPZ file of plain arrays, or it is damaged: {error}") from error
     x = arrays.get("x")
     if x is None or x.ndim != 2:
@@ -217,7 +207,7 @@ def _blocks(file: IO[bytes], path: Path) -> Iterator[bytes]:
         rest = block[cut:]
         if len(rest) > 20 * BLOCK_BYTES:
             raise ValueError(
-                f"{path} has a row of more than {len(rest) // 10**6} MB; is it a table, and are quotes closed?"
+                f"{path} has a row of more than {len(rest) // 10**6} MB; is it a table, and are all quotes closed?"
             )
         if cut:
             yield block[:cut]
@@ -241,7 +231,7 @@ def _text(path: Path, block: bytes) -> str:
             f"{path} is not text in UTF-8 ({error.reason} at byte {error.start}); is it a table? Save it as CSV, UTF-8"
         ) from error
     if "\0" in text:
-        raise ValueError(f"{path} is a binary file and no CSV, whatever its name; save the table as CSV, UTF-8")
+        raise ValueError(f"{path} is a binary file, not CSV, despite its name; save the table as CSV, UTF-8")
     return text
 
 

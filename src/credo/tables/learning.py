@@ -1,4 +1,4 @@
-"""Finding out what the columns of a table are, batch of rows by batch of rows."""
+"""Learning what the columns of a table are, one batch of rows at a time."""
 
 from collections import Counter
 from typing import Any
@@ -9,16 +9,16 @@ import polars as pl
 from credo.tables.cells import booleans, clean, dates, numbers, words
 from credo.tables.columns import Boolean, Categorical, Column, Constant, Date, Dropped, Numeric
 
-# A category of more levels is more likely a name or a number of the row, of which there is little to learn.
+# A category with more levels is more likely a name or an identifier, from which there is little to learn.
 MAX_LEVELS = 100
-# So is one that hardly ever repeats, where the table has more than a few rows.
+# So is one that hardly ever repeats, if there are more than a few levels.
 MAX_LEVELS_PER_ROW, FEW_LEVELS = 0.5, 10
 
 
 class Summary:
-    """All that has been seen of one column.
+    """What has been seen of one column.
 
-    A column is what all of its cells can be: first numbers, then yes or no, then dates, and else words.
+    Its kind is the first that all cells fit: numbers, booleans, dates, or else words.
     """
 
     def __init__(self, name: str) -> None:
@@ -30,7 +30,7 @@ class Summary:
         self.too_many_levels = False
 
     def see(self, cells: pl.Series) -> None:
-        """Take note of some rows."""
+        """Take some more rows into account."""
         cleaned = clean(cells)
         known = cleaned.drop_nulls()
         self.num_rows += len(cells)
@@ -42,7 +42,7 @@ class Summary:
                 self.values[kind].clear()
             else:
                 self.values[kind].append(_compact(values))
-                break  # what can be a number is no date; the other kinds wait for a batch that cannot
+                break  # the other kinds are tried only on a batch that is not of this one
         if not self.too_many_levels:
             counts: Any = words(known).value_counts().iter_rows()
             self.levels.update(dict(counts))
@@ -59,7 +59,7 @@ class Summary:
         return next((kind for kind in self.kinds if sum(map(len, self.values[kind])) == self.num_known), "words")
 
     def column(self) -> Column:
-        """What is to become of the column."""
+        """The column that its cells suggest."""
         if not self.num_known:
             return Dropped(self.name, self.num_missing, reason="every cell is missing")
         if self.kind == "numbers":
@@ -76,7 +76,7 @@ class Summary:
     def _numeric(self) -> Column:
         values = np.concatenate(self.values["numbers"])
         low, high = float(values.min()), float(values.max())
-        # The compact copy is rounded, and cannot tell large numbers apart; the levels are not.
+        # The compact copy is rounded and cannot tell large numbers apart; the levels can.
         different = set() if self.too_many_levels else {float(level) for level in self.levels}
         if len(different) == 1 and not self.num_missing:
             return Constant(self.name, fill=different.pop(), low=low, high=high)
@@ -89,20 +89,14 @@ class Summary:
         return Date(self.name, self.num_missing, earliest=int(values.min()), fill=fill, has_times=has_times)
 
     def _categorical(self) -> Column:
-        num_levels = len(self.levels)
+        num_levels, reason = len(self.levels), ""
         if self.too_many_levels:
             example = _not_a_number(self.levels)
-            return Dropped(
-                self.name,
-                self.num_missing,
-                reason=f"text of more than {MAX_LEVELS} different values, such as {example!r}: too many to learn from",
-            )
-        if num_levels > FEW_LEVELS and num_levels > MAX_LEVELS_PER_ROW * self.num_known:
-            return Dropped(
-                self.name,
-                self.num_missing,
-                reason=f"text that hardly repeats ({num_levels} values in {self.num_known} cells), as names do",
-            )
+            reason = f"text of more than {MAX_LEVELS} different values, such as {example!r}: too many to learn from"
+        elif num_levels > FEW_LEVELS and num_levels > MAX_LEVELS_PER_ROW * self.num_known:
+            reason = f"text that hardly repeats ({num_levels} values in {self.num_known} cells), like a name"
+        if reason:
+            return Dropped(self.name, self.num_missing, reason=reason)
         fill = max(sorted(self.levels), key=lambda level: self.levels[level])
         return Categorical(self.name, self.num_missing, levels=tuple(sorted(self.levels)), fill=fill)
 
@@ -114,7 +108,7 @@ def _compact(values: pl.Series) -> np.ndarray:
 
 
 def _median(values: np.ndarray) -> float:
-    # Seven digits are what single precision holds: the rest would only look odd in words.
+    # Single precision has seven digits: more would only look odd in words.
     return float(f"{np.median(values):.7g}")
 
 

@@ -1,4 +1,4 @@
-"""Predictions as a table, and into a file, batch by batch."""
+"""Predictions as tables, and their files, batch by batch."""
 
 import zipfile
 from collections.abc import Iterable, Iterator
@@ -12,21 +12,21 @@ from credo._files import put
 from credo.predictive import ClassPredictive, Predictive
 from credo.tables.target import Target
 
-SUFFIXES = (".csv", ".parquet", ".npz")
+WRITABLE_SUFFIXES = (".csv", ".parquet", ".npz")
 
 
 def prediction_frame(prediction: Predictive, target: Target, *, level: float = 0.95) -> pl.DataFrame:
-    """What a prediction says of each row.
+    """A prediction as a table, one row per row.
 
-    Of numbers: mean, sd, epistemic and aleatoric (standard deviations: sd² is the sum of their squares), and lower and
-    upper, between which the target lies with the probability `level`. Of classes: the probability of each, the label of
-    the most probable, entropy and mutual information, in nats.
+    Regression: mean, sd, epistemic and aleatoric (standard deviations: sd² is the sum of their squares), and lower and
+    upper, between which the target lies with probability `level`. Classes: the probability of each, the most probable
+    label, entropy and mutual information in nats.
     """
     if not isinstance(prediction, ClassPredictive):
         answers = {
             "mean": prediction.mean,
             "sd": prediction.std,
-            "epistemic": np.sqrt(prediction.epistemic) + 0.0,  # and so never −0
+            "epistemic": np.sqrt(prediction.epistemic) + 0.0,  # never −0
             "aleatoric": np.sqrt(prediction.aleatoric),
         }
         lower, upper = prediction.interval(level)
@@ -45,7 +45,7 @@ def prediction_frame(prediction: Predictive, target: Target, *, level: float = 0
 def regrouped(
     batches: Iterable[tuple[pl.DataFrame, np.ndarray]], size: int
 ) -> Iterator[tuple[pl.DataFrame, np.ndarray]]:
-    """The same rows in batches of one size, but for the last: one size is compiled once."""
+    """The same rows in batches of one size, except the last: one size is compiled only once."""
     frames: list[pl.DataFrame] = []
     arrays: list[np.ndarray] = []
     for frame, x in batches:
@@ -61,13 +61,13 @@ def regrouped(
 
 
 def write(frames: Iterable[pl.DataFrame], path: str | Path) -> int:
-    """Write frames below each other into a .csv, .parquet or .npz file, which is there once it is whole.
+    """Write frames one below the other into a .csv, .parquet or .npz file, which appears only when complete.
 
-    Returns the number of rows. A CSV is written as the rows come; the other formats want all of them at once.
+    Returns the number of rows. A CSV is written as the rows come; the other formats need all of them at once.
     """
     target = Path(path)
-    if target.suffix.lower() not in SUFFIXES:
-        raise ValueError(f"{target} has none of the known suffixes; name a file that ends in {', '.join(SUFFIXES)}")
+    if target.suffix.lower() not in WRITABLE_SUFFIXES:
+        raise ValueError(f"{target} has an unknown suffix; name a file that ends in {', '.join(WRITABLE_SUFFIXES)}")
     target.parent.mkdir(parents=True, exist_ok=True)
     num_rows = 0
 
@@ -82,7 +82,7 @@ def write(frames: Iterable[pl.DataFrame], path: str | Path) -> int:
 
 
 def write_csv(frames: Iterable[pl.DataFrame], file: IO[bytes]) -> int:
-    """Write frames below each other as CSV; returns the number of rows."""
+    """Write frames one below the other as CSV; returns the number of rows."""
     num_rows = 0
     for frame in frames:
         frame.write_csv(file, include_header=num_rows == 0)
@@ -95,7 +95,7 @@ def _write_whole(frames: Iterable[pl.DataFrame], file: IO[bytes], target: Path) 
     if target.suffix.lower() == ".parquet":
         whole.write_parquet(file)
     else:
-        # What np.savez writes; but that cannot have an array named `file`.
+        # As np.savez writes it, but that cannot store an array named `file`.
         with zipfile.ZipFile(file, "w") as archive:
             for name in whole.columns:
                 with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
@@ -104,6 +104,6 @@ def _write_whole(frames: Iterable[pl.DataFrame], file: IO[bytes], target: Path) 
 
 
 def _plain(column: pl.Series) -> np.ndarray:
-    """An array that NPZ holds without pickle: text of a fixed width."""
+    """An array that NPZ stores without pickle: text of a fixed width."""
     values = column.to_numpy()
     return values if values.dtype.kind != "O" else np.asarray(["" if value is None else str(value) for value in values])

@@ -1,4 +1,4 @@
-"""The target: which task it sets, and its values as numbers or class labels."""
+"""The target: its task, and its values as numbers or class labels."""
 
 import math
 from dataclasses import asdict, dataclass
@@ -9,22 +9,22 @@ import polars as pl
 
 from credo._text import nearest
 from credo.tables.cells import clean, numbers, words
-from credo.tables.columns import ALL_ROWS, Rows
+from credo.tables.columns import ALL_ROWS, RowNumbers
 from credo.tables.learning import MAX_LEVELS, Summary
 
 TASKS = ("regression", "binary", "multi-class")
-# Whole numbers that run from 0 or 1 are classes up to this many, if there are a few rows of each.
+# Up to this many whole numbers counting from 0 or 1 are classes, if there are a few rows of each.
 MAX_NUMBERED_CLASSES, MIN_ROWS_PER_CLASS = 10, 5
 
 
 @dataclass(frozen=True)
 class Target:
-    """What is to be predicted.
+    """What to predict.
 
-    Args:
+    Arguments:
         name: of its column.
         task: "regression", "binary" or "multi-class".
-        labels: of the classes, in the order of their numbers; none for a regression.
+        labels: of the classes, in the order of their numbers; empty for a regression.
         why: how the task was found, in words.
     """
 
@@ -35,17 +35,17 @@ class Target:
 
     @classmethod
     def learn(cls, seen: Summary, task: str | None = None) -> "Target":
-        """The target of a column, for the task given, or for the one its values suggest."""
+        """The target of a column, for the given task or the one that its values suggest."""
         labels = _labels(seen)
         if labels is not None and len(labels) == 1:
             raise ValueError(
-                f"the target {seen.name!r} is always {labels[0]!r}: there is nothing to learn; "
-                "choose another --target, or a table in which it varies"
+                f"the target {seen.name!r} is always {labels[0]!r}: there is nothing to learn; choose another target, "
+                "or a table in which it varies"
             )
         checked = None if task is None else _checked(task, seen, labels)
         chosen, why = _suggested(seen, labels)
         if checked not in (None, chosen):
-            chosen, why = str(checked), "as was asked for"
+            chosen, why = str(checked), "as requested"
         return cls(seen.name, chosen, () if chosen == "regression" else tuple(labels or ()), why)
 
     @property
@@ -54,7 +54,7 @@ class Target:
 
     @property
     def num_outputs(self) -> int:
-        """Outputs a network needs: one per class, and one for two."""
+        """Outputs a network needs: one per class, but a single one for two classes."""
         return len(self.labels) if self.task == "multi-class" else 1
 
     @property
@@ -63,14 +63,14 @@ class Target:
         classes = f" of {len(self.labels)} classes ({', '.join(self.labels[:6])}{', …' * (len(self.labels) > 6)})"
         return f"{self.task}{classes if self.is_classes else ''}, {self.why}"
 
-    def encode(self, cells: pl.Series, *, rows: Rows = ALL_ROWS) -> np.ndarray:
+    def encode(self, cells: pl.Series, *, rows: RowNumbers = ALL_ROWS) -> np.ndarray:
         """Cells, none of them missing, as float64 or as int32 class labels."""
         cleaned = clean(cells)
         if not self.is_classes:
             values = numbers(cleaned)
             if values.null_count():
                 place = values.is_null().arg_true()[0]
-                raise ValueError(f"the target {self.name!r} is {cleaned[place]!r} in row {rows[place]}, no number")
+                raise ValueError(f"the target {self.name!r} is {cleaned[place]!r} in row {rows[place]}, not a number")
             return values.to_numpy()
         found = _canonical(cleaned)
         places = found.cast(pl.Enum(self.labels), strict=False)
@@ -93,7 +93,7 @@ class Target:
 
 
 def _labels(seen: Summary) -> list[str] | None:
-    """The classes there would be, in their order; None where there are too many."""
+    """The classes if it is a category, in order; None if there are too many."""
     if seen.too_many_levels:
         return None
     levels = _canonical(pl.Series(list(seen.levels))).unique().to_list()
@@ -118,7 +118,7 @@ def _suggested(seen: Summary, labels: list[str] | None) -> tuple[str, str]:
         if seen.kind != "numbers":
             raise ValueError(
                 f"the target {seen.name!r} is text of more than {MAX_LEVELS} different values: too many classes to "
-                "learn; choose another --target, or group its values"
+                "learn; choose another target, or group its values"
             )
         return "regression", "since it holds many different numbers"
     if len(labels) == 2:
@@ -130,7 +130,7 @@ def _suggested(seen: Summary, labels: list[str] | None) -> tuple[str, str]:
     if runs and len(labels) <= MAX_NUMBERED_CLASSES and seen.num_known >= MIN_ROWS_PER_CLASS * len(labels):
         return (
             "multi-class",
-            f"since it holds the numbers {labels[0]} to {labels[-1]} alone (if not: --task regression)",
+            f"since it holds only the numbers {labels[0]} to {labels[-1]} (for quantities: task='regression')",
         )
     return "regression", "since it holds numbers"
 
@@ -142,19 +142,19 @@ def _checked(task: str, seen: Summary, labels: list[str] | None) -> str:
         if seen.kind != "numbers":
             example = next((level for level in sorted(seen.levels) if not _is_number(level)), "text")
             raise ValueError(
-                f"task is regression, and the target {seen.name!r} holds {example!r}; write numbers, or choose "
-                "--task classification"
+                f"task is regression, but the target {seen.name!r} holds {example!r}; write numbers, or choose "
+                "task='classification'"
             )
         return task
     if labels is None:
         raise ValueError(
-            f"task is {task}, and the target {seen.name!r} has more than {MAX_LEVELS} different values; choose "
-            "--task regression, or group its values"
+            f"task is {task}, but the target {seen.name!r} has more than {MAX_LEVELS} different values; choose "
+            "task='regression', or group its values"
         )
     fitting = "binary" if len(labels) == 2 else "multi-class"
     if task not in (fitting, "classification"):
         raise ValueError(
-            f"task is {task}, and the target {seen.name!r} has {len(labels)} different values; choose --task {fitting}"
+            f"task is {task}, but the target {seen.name!r} has {len(labels)} different values; choose task={fitting!r}"
         )
     return fitting
 

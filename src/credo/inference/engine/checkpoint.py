@@ -193,5 +193,5 @@ def unwritable(folder: Path, error: OSError) -> CheckpointError:
     reason = error.strerror or str(error)
     return CheckpointError(
         f"{folder} cannot be written to ({reason}); what it holds is still good: make room or mend its permissions, "
-        "and go on (resume=True, on the command line --resume), or choose another folder"
+        "and continue with resume=True, or choose another folder"
     )

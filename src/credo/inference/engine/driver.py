@@ -22,10 +22,10 @@ import numpy as np
 
 from credo import random
 from credo._machine import available_cores
+from credo._progress import StepBar
 from credo.inference.engine import compiled
 from credo.inference.engine.chain import Chain, Group, Result, side_by_side
 from credo.inference.engine.checkpoint import Stage
-from credo.inference.engine.progress import Progress
 from credo.inference.method import Method
 from credo.inference.outcome import NonFiniteError, Outcome
 from credo.inference.plan import Plan
@@ -118,7 +118,7 @@ class Driver:
         span = np.array([_chains_of(unit)[0].step, num_records, thin], np.int32)
         return compiled.chunk(*static, unit.key, unit.state, unit.data, unit.rows, span)
 
-    def drive(self, units: Sequence[Chain | Group], bar: Progress, stage: Stage | None = None) -> bool:
+    def drive(self, units: Sequence[Chain | Group], bar: StepBar, stage: Stage | None = None) -> bool:
         """Keep all workers busy until every chain has finished; True if Ctrl-C came first."""
         chains = [chain for unit in units for chain in _chains_of(unit)]
         interrupted = False
@@ -130,7 +130,7 @@ class Driver:
                     for future in wait(running, return_when=FIRST_COMPLETED).done:
                         unit = running.pop(future)
                         future.result()
-                        bar.update(chains)
+                        self.show(bar, chains)
                         if stage is not None:
                             stage.note(_chains_of(unit))
                         if not _chains_of(unit)[0].finished:
@@ -146,6 +146,16 @@ class Driver:
             for unit in units:
                 stage.note(_chains_of(unit), at_once=True)
         return interrupted
+
+    def show(self, bar: StepBar, chains: Sequence[Chain]) -> None:
+        """Show how far the chains are."""
+        if bar.disable:
+            return
+        newest = [chain.infos[-1:] or chain.warmup_infos[-1:] for chain in chains]
+        line = next((self.method.status_line(infos[0]) for infos in newest if infos), "")
+        warming_up = any(self.plan.warmup_left(chain.step) > 0 for chain in chains)
+        name = f"{type(self.method).__name__}{' warm-up' if warming_up else ''}"
+        bar.move(name, sum(chain.step for chain in chains), line)
 
     def advance(self, unit: Chain | Group) -> None:
         """Bring a chain, or a group of them, forward by one chunk, and look after its health."""
@@ -221,7 +231,8 @@ def run(
     driver = Driver(method, model, plan, records_per_chunk)
     chains, units = driver.start_all(seed, starts, data, held_out, stage)
     driver.compile(units)
-    interrupted = driver.drive(units, Progress(method, plan, show=progress), stage)
+    bar = StepBar(type(method).__name__, plan.num_chains * plan.num_steps, show=progress)
+    interrupted = driver.drive(units, bar, stage)
     before = stage.seconds_before if stage is not None else 0.0
     result = _collect(chains, data, before + time.perf_counter() - began, seed, interrupted)
     if interrupted:

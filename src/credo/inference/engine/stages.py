@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from credo._progress import working
 from credo.inference.engine import driver
 from credo.inference.engine.checkpoint import Stage, unwritable
 from credo.inference.method import Method
@@ -42,16 +43,18 @@ class FitStages:
     def conclude(self, name: str, model: Model, make: Callable[["FitStages"], P]) -> P:
         """A posterior that takes long to compute."""
         folder = self._next()
-        if folder is None:
-            return make(FitStages(progress=self.progress))
-        if not is_saved(folder):
-            found = make(FitStages(folder, progress=self.progress))
+        if folder is not None and is_saved(folder):
+            return load(folder, model=model)
+        with working(f"Computing the {name}", show=self.progress):
+            # Bars within would fight the spinner for the terminal.
+            found = make(FitStages(folder, progress=False))
+        if folder is not None:
             try:
                 folder.mkdir(parents=True, exist_ok=True)
                 write(found, folder)
             except OSError as error:
                 raise unwritable(folder, error) from error
-        return load(folder, model=model)
+        return found
 
     def _next(self) -> Path | None:
         self.num_stages += 1
