@@ -51,7 +51,11 @@ class Anchored(Wrapper):
     10
     """
 
-    inner: Method
+    method: Method
+
+    @property
+    def inner(self) -> Method:
+        return self.method
 
     def plan(self) -> Plan:
         # Two rows that are alike must not share their noise.
