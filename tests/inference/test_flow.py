@@ -184,7 +184,7 @@ def test_a_correlated_normal() -> None:
 
 @pytest.fixture(scope="module")
 def posterior() -> Flow:
-    target = linear_regression(standardise=True)
+    target = linear_regression()
     return credo.fit(target.model, target.data, method(FlowFamily(2, 8, 4), steps=1500, batch_size=15))
 
 

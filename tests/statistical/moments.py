@@ -59,7 +59,9 @@ def assert_moments(draws: np.ndarray, mean: np.ndarray, sd: np.ndarray, *, bias:
     square_error = (scores**2).std(axis=(0, 1)) / np.sqrt(ess(scores**2))
     mean_off, square_off = np.abs(scores.mean((0, 1))), np.abs((scores**2).mean((0, 1)) - 1)
     assert np.all(num * square_error < 2 * RESOLUTION), f"sds known to {(square_error / 2).round(3)} only"
-    assert np.all(mean_off < num * mean_error + bias), f"means off by {(mean_off / mean_error).round(1)} standard errors"
+    assert np.all(mean_off < num * mean_error + bias), (
+        f"means off by {(mean_off / mean_error).round(1)} standard errors"
+    )
     assert np.all(square_off < num * square_error + 2 * bias), f"sds off by {(square_off / 2).round(3)}"
 
 
