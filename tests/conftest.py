@@ -1,5 +1,6 @@
 """Shared by all tests: the seed of the statistical ones, and memory that stays bounded from file to file."""
 
+import ctypes
 import gc
 import os
 import resource
@@ -42,6 +43,9 @@ def _forget_compiled_programs() -> Iterator[None]:
     yield
     jax.clear_caches()
     gc.collect()
+    # What is free goes back to the system; glibc keeps a gigabyte of it otherwise.
+    if hasattr(ctypes.CDLL(None), "malloc_trim"):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 # -- the largest process, told at the end ------------------------------------------------------------------

@@ -16,7 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from xml.etree import ElementTree
 
-# What XLA does by itself, and what the Makefile asks for to compile in less time. Their results differ in the last bits.
+# What XLA does by itself, and what the Makefile asks for to compile in less time; results differ in their last bits.
 MODES = {"default": "", "quick": "--xla_cpu_use_fusion_emitters=false"}
 
 # Of each test, for each mode: whether it failed, seed by seed.
