@@ -20,6 +20,7 @@ class Target(NamedTuple):
     data: credo.Data
     mean: np.ndarray
     sd: np.ndarray
+    kurtosis: float = 3.0
 
     def draws(self, posterior: credo.Draws) -> np.ndarray:
         """Draws in the units of the program, (chains, draws, D), in the order of `mean`."""
@@ -61,11 +62,11 @@ def correlated_normal() -> Target:
 
 @cache
 def skewed() -> Target:
-    """A gamma variable with shape 2: positive, skewness 1.4; sampled as its logarithm."""
-    return _latent(dist.Gamma(2.0, 1.0).expand([1]).to_event(1), np.array([2.0]), np.array([np.sqrt(2.0)]))
+    """A gamma variable with shape 2: positive, skewness 1.4, kurtosis 3 + 6/2; sampled as its logarithm."""
+    return _latent(dist.Gamma(2.0, 1.0).expand([1]).to_event(1), np.array([2.0]), np.array([np.sqrt(2.0)]), 6.0)
 
 
-def _latent(distribution: dist.Distribution, mean: np.ndarray, sd: np.ndarray) -> Target:
+def _latent(distribution: dist.Distribution, mean: np.ndarray, sd: np.ndarray, kurtosis: float = 3.0) -> Target:
     """A model whose data say nothing, so that the posterior is the prior."""
 
     def program(x: np.ndarray, y: np.ndarray | None = None) -> None:
@@ -73,4 +74,4 @@ def _latent(distribution: dist.Distribution, mean: np.ndarray, sd: np.ndarray) -
         with numpyro.plate("data", x.shape[0]):
             numpyro.sample("y", dist.Normal(0.0, 1.0), obs=y)
 
-    return Target(credo.Model(program), credo.Data(np.zeros((2, 1)), np.zeros(2)), mean, sd)
+    return Target(credo.Model(program), credo.Data(np.zeros((2, 1)), np.zeros(2)), mean, sd, kurtosis)
