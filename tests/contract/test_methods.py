@@ -15,6 +15,8 @@ from credo.inference.registry import METHODS
 from credo.inference.roots import root_arrays
 from tests.kills import fit_through_kills, write_at_every_chunk
 
+pytestmark = pytest.mark.quick
+
 # Settings that finish at once. Point estimates start at the prior or use minibatches, so that the seed matters to
 # them; samplers thin, so that a chunk's records and steps differ.
 TINY = {

@@ -80,9 +80,9 @@ def test_coverage_follows_its_exact_law_though_the_model_is_wrong(score, seed):
 
 
 def test_the_naive_rank_is_caught(monkeypatch, seed):
-    assert abs(errors_away(coverages("scaled", 9, 0.85, seed), 9, 9)) < sigmas()
+    assert abs(errors_away(coverages("scaled", 9, 0.85, seed, num_sets=80), 9, 9)) < sigmas()
     monkeypatch.setattr(sys.modules[conformal.__module__], "_rank", lambda num, level: int(np.ceil(num * level)))
-    naive = coverages("scaled", 9, 0.85, seed)
+    naive = coverages("scaled", 9, 0.85, seed, num_sets=80)
     assert naive.mean() < 0.83
     assert errors_away(naive, 9, 9) < -sigmas()
 

@@ -72,6 +72,7 @@ TINY = {
 # -- predictions -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("net", TINY)
 def test_regression_is_the_mixture_over_all_masks(net, seed):
     model = bound(TINY[net](1))

@@ -244,6 +244,7 @@ def settled(batch_size: int | None = None, num_steps: int = 600) -> credo.MAP:
     return credo.MAP(num_steps=num_steps, learning_rate=rate, batch_size=batch_size)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("batch_size", [None, pytest.param(10, marks=pytest.mark.full)])
 def test_anchored_members_are_draws_of_the_posterior_of_linear_regression(
     target: Target, batch_size: int | None, seed: int

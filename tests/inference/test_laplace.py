@@ -86,6 +86,7 @@ def closed_form() -> tuple[np.ndarray, np.ndarray, float]:
     return covariance @ design.T @ Y / NOISE**2, covariance, float(evidence)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("structure", quick(["full", "block", "kronecker", "low_rank"], "full", "kronecker"))
 def test_linear_regression_is_exact(structure):
     """One dense layer with one output and constant noise: there Kronecker factors are no approximation either."""

@@ -51,6 +51,7 @@ def start() -> tuple[Point, jax.Array, object]:
     return Point(position, *value_and_grad(position)), direction, value_and_grad
 
 
+@pytest.mark.quick
 def test_integrator_is_reversible_and_keeps_the_speed(start) -> None:
     point, direction, value_and_grad = start
     scale, step_size = jnp.array([1.0, 2.0, 0.5, 1.0]), jnp.array(0.4)
@@ -62,6 +63,7 @@ def test_integrator_is_reversible_and_keeps_the_speed(start) -> None:
     assert float(error) == pytest.approx(-float(error_back), abs=1e-5)
 
 
+@pytest.mark.quick
 def test_energy_error_is_of_third_order(start) -> None:
     point, direction, value_and_grad = start
     errors = [
@@ -128,6 +130,7 @@ def test_bias_is_as_predicted_and_shrinks_with_the_energy_variance(seed: int) ->
     assert shrinks.mean() > sigmas(1, 31) * shrinks.std(ddof=1) / np.sqrt(32)
 
 
+@pytest.mark.quick
 def test_scales_far_apart_are_learned(seed: int) -> None:
     sd = np.array([1e-2, 1.0, 30.0])
     target = _latent(dist.Normal(0.0, sd).to_event(1), np.zeros(3), sd)

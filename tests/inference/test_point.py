@@ -34,6 +34,7 @@ def estimate(model, data, method, seed=0) -> np.ndarray:
     return np.append(theta["head.kernel"].ravel(), theta["head.bias"].ravel())
 
 
+@pytest.mark.quick
 def test_mle_is_least_squares(model, problem):
     data, truth = problem
     np.testing.assert_allclose(estimate(model, data, credo.MLE(num_steps=2000)), truth["mle"], atol=1e-3)

@@ -13,6 +13,8 @@ from credo.inference.roots import root_arrays, root_config, root_from_arrays
 from credo.inference.structure import dense, draw_noise, entropy, log_density
 from tests.statistical.moments import assert_covariance
 
+pytestmark = pytest.mark.quick
+
 SHAPES = {"hidden.kernel": (2, 3), "hidden.bias": (3,), "noise": ()}
 TEMPLATE = {name: jax.ShapeDtypeStruct(shape, jnp.float32) for name, shape in SHAPES.items()}
 NUM = 10

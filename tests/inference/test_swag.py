@@ -222,6 +222,7 @@ def test_full_batches_collapse_and_the_diagnostics_say_so(target: Target) -> Non
     np.testing.assert_allclose(np.sort(mean_of(posterior)), np.sort(target.mean), atol=1e-4)
 
 
+@pytest.mark.quick
 def test_spread_is_of_the_order_of_the_posterior_at_the_right_rate(target: Target, seed: int) -> None:
     """ε = 2 n D/(N tr C), C the covariance of a row's gradient, is the best constant rate (Mandt et al., 2017).
 

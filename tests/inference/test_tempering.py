@@ -50,6 +50,7 @@ def bimodal(seed: int) -> tuple[Target, credo.Draws]:
     return target, credo.fit(target.model, target.data, METHOD, seed=seed)
 
 
+@pytest.mark.quick
 def test_two_modes_have_their_masses(bimodal: tuple[Target, credo.Draws]) -> None:
     target, posterior = bimodal
     draws = target.draws(posterior)

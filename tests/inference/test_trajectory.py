@@ -52,6 +52,7 @@ def mean_differs(a: np.ndarray, b: np.ndarray) -> float:
     return abs(a.mean() - b.mean()) / np.sqrt(a.var() / a.size + b.var() / b.size + 1e-12)
 
 
+@pytest.mark.quick
 def test_leapfrog_is_reversible() -> None:
     value_and_grad = jax.value_and_grad(quartic)
     start, start_momentum = point_at(quartic, jnp.array([0.3, -0.7, 1.1])), jnp.array([1.0, 0.5, -0.2])
@@ -64,6 +65,7 @@ def test_leapfrog_is_reversible() -> None:
     np.testing.assert_allclose(momentum, start_momentum, atol=1e-5)
 
 
+@pytest.mark.quick
 def test_leapfrog_is_of_second_order() -> None:
     """Over a fixed time the error in energy falls by four when the step is halved."""
     with jax.enable_x64(True):

@@ -17,6 +17,7 @@ from credo.inference.families import BlockFamily, LowRankFamily
 from credo.inference.structure import dense
 from credo.inference.vi import Phi
 from credo.typing import Batch
+from tests.statistical.moments import sigmas
 from tests.statistical.targets import NOISE, Target, linear_regression
 
 STEPS = 3000
@@ -52,6 +53,7 @@ def fitted(target: Target, seed: int, **settings: object) -> tuple[credo.Gaussia
 # -- the objective -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("batch_size", [3, 10, 30])
 def test_kl_is_the_closed_form_over_all_weights_for_any_batch(target: Target, batch_size: int) -> None:
     """Summed over weights, not averaged over layers; and the same whatever the size of the batch."""
@@ -126,16 +128,18 @@ def _gradient_sd(
 # -- known posteriors --------------------------------------------------------------------------------------
 
 
+@pytest.mark.quick
 def test_mean_field_finds_the_known_answer(target: Target, seed: int) -> None:
     """Variances 1/Λᵢᵢ, not Σᵢᵢ: q must fit inside the posterior."""
     precision, covariance, evidence = exact(target)
     posterior, mean, found = fitted(target, seed, num_draws=16)
-    np.testing.assert_allclose(mean, target.mean, rtol=0.02)
-    np.testing.assert_allclose(np.diag(found), 1 / np.diag(precision), rtol=0.03)
+    # The noise of the last steps stays in phi: the sd over seeds is 0.5% for a mean, 1.6% for a variance.
+    np.testing.assert_allclose(mean, target.mean, rtol=sigmas(8) * 0.005)
+    np.testing.assert_allclose(np.diag(found), 1 / np.diag(precision), rtol=sigmas(8) * 0.016)
     assert np.max(np.abs(np.diag(found) / np.diag(covariance) - 1)) > 0.2
     # Its ELBO is lower than the evidence by exactly KL(q ‖ posterior).
     gap = 0.5 * (np.log(np.diag(precision)).sum() - np.linalg.slogdet(precision)[1])
-    error = 4 * posterior.evidence["elbo_error"] + 0.01
+    error = sigmas() * posterior.evidence["elbo_error"] + 0.01
     assert posterior.evidence["elbo"] == pytest.approx(evidence - gap, abs=error)
 
 
@@ -155,8 +159,9 @@ def test_rich_families_are_full(target: Target, family: object, seed: int) -> No
 def test_minibatches_find_the_same(target: Target, seed: int) -> None:
     precision, _, _ = exact(target)
     _, mean, found = fitted(target, seed, batch_size=6, num_draws=8)
-    np.testing.assert_allclose(mean, target.mean, atol=0.05)
-    np.testing.assert_allclose(np.diag(found), 1 / np.diag(precision), rtol=0.15)
+    # The sd over seeds is 0.002 for a mean, 4.5% for a variance.
+    np.testing.assert_allclose(mean, target.mean, atol=sigmas(8) * 0.002)
+    np.testing.assert_allclose(np.diag(found), 1 / np.diag(precision), rtol=sigmas(8) * 0.045)
 
 
 def test_a_kl_weight_is_a_tempered_posterior(target: Target, seed: int) -> None:
@@ -164,6 +169,7 @@ def test_a_kl_weight_is_a_tempered_posterior(target: Target, seed: int) -> None:
     design = np.column_stack([target.data.x, np.ones(30)])
     precision = np.eye(4) + design.T @ design / NOISE**2 / 0.2
     _, _, found = fitted(target, seed, family="full", kl_weight=0.2, num_draws=16, anneal_steps=100)
+    # The largest error over seeds is 2.2% ± 0.9%.
     np.testing.assert_allclose(found, np.linalg.inv(precision), atol=0.1 * np.abs(np.linalg.inv(precision)).max())
 
 
@@ -172,9 +178,11 @@ def test_ivon_finds_the_mean_field_answer(target: Target, seed: int) -> None:
     method = credo.IVON(num_steps=20_000, learning_rate=optax.cosine_decay_schedule(0.1, 20_000), memory=0.9998)
     posterior = credo.fit(target.model, target.data, method, seed=seed)
     mean = target.draws(_as_draws(posterior))[0]
-    np.testing.assert_allclose(mean.mean(0), target.mean, atol=0.05)
+    # The sd over seeds is 0.004, with that of 4,000 draws.
+    np.testing.assert_allclose(mean.mean(0), target.mean, atol=sigmas(8) * 0.004)
     variances = np.concatenate([np.ravel(leaf) for leaf in posterior.root.variance().values()])
-    # The curvature is an average of ε² and its kin over 1/(2·0.0002) steps: off by √(2/2,500) = 3% or a little more.
+    # The curvature is an average of ε² and its kin over 2/0.0002 steps: off by √(2/10,000) = 1.4%, over seeds by 1.8%,
+    # and what memory keeps of the start adds 1.6%.
     np.testing.assert_allclose(np.sort(variances), np.sort(1 / np.diag(precision)), rtol=0.1)
 
 
@@ -203,7 +211,7 @@ def test_noise_of_the_estimators_ranks_as_it_should(seed: int) -> None:
     assert sds["local"] < sds["flipout"] < sds["weights"]
     for estimator in ("local", "flipout"):
         error = np.hypot(sds[estimator], sds["weights"]) / np.sqrt(NUM_DRAWS)
-        assert np.linalg.norm(means[estimator] - means["weights"]) < 4 * error
+        assert np.linalg.norm(means[estimator] - means["weights"]) < sigmas(2) * error
 
 
 def _mean_gradient(method: credo.BayesByBackprop, model: credo.Model, phi: Phi, batch: Batch, seed: int) -> np.ndarray:

@@ -17,6 +17,8 @@ from credo.models import Model, program
 from credo.typing import Batch
 from tests.statistical.moments import assert_mean, sigmas
 
+pytestmark = pytest.mark.quick
+
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(12, 2)).astype(np.float32), RNG.normal(size=12).astype(np.float32)
 FULL = Batch(jnp.asarray(X), jnp.asarray(Y), 12)

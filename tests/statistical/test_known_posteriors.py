@@ -20,7 +20,10 @@ SAMPLERS = {
 }
 
 
-@pytest.fixture(scope="module", params=SAMPLERS)
+QUICK = [pytest.param(name, marks=pytest.mark.quick) if name == "nuts" else name for name in SAMPLERS]
+
+
+@pytest.fixture(scope="module", params=QUICK)
 def linear(request: pytest.FixtureRequest, seed: int) -> tuple[Target, credo.Draws]:
     target = linear_regression()
     return target, credo.fit(target.model, target.data, SAMPLERS[request.param], seed=seed)

@@ -61,11 +61,12 @@ def test_long_tempering_reproduces_the_reference_closely(seed: int) -> None:
 
 
 def test_a_chain_of_nuts_stays_in_its_fold_and_chains_together_find_both(seed: int) -> None:
-    posterior = credo.fit(MODEL, DATA, credo.NUTS(num_samples=200, num_warmup=400, num_chains=8), seed=seed)
-    centre = heights(posterior)[:, 0].reshape(8, 200)
+    # All 16 in one fold once in 32,000 seeds.
+    posterior = credo.fit(MODEL, DATA, credo.NUTS(num_samples=200, num_warmup=400, num_chains=16), seed=seed)
+    centre = heights(posterior)[:, 0].reshape(16, 200)
     is_a = centre < 0.5
     assert (is_a.all(axis=1) | (~is_a).all(axis=1)).all()
-    assert 0 < is_a[:, 0].sum() < 8
+    assert 0 < is_a[:, 0].sum() < 16
 
 
 # Over half of the starts end on a plane without a fold, a local optimum. Those that do fold find both ways.

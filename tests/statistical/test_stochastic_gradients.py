@@ -144,6 +144,7 @@ def test_bias_of_sgld_is_the_predicted_one_and_halves_with_the_step(seed: int) -
     assert order == pytest.approx(1.0, abs=sigmas() * 0.06)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(("stiffness", "friction"), [(2.0, 0.5), (1.0, 0.1), (0.5, 0.1)])
 def test_law_of_sghmc(stiffness: float, friction: float, seed: int) -> None:
     draws, _, _ = fitted(SGHMC(**RUN, step_size=step_size(stiffness), friction=friction), seed)
