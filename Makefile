@@ -13,13 +13,19 @@ COMPILED := JAX_COMPILATION_CACHE_DIR=$(CURDIR)/$(VENV)/compiled JAX_PERSISTENT_
 PEERS := .venv-peers
 PEERS_STAMP := $(PEERS)/.installed
 
-.PHONY: demo test test-full check bench format clean
+.PHONY: demo test test-quick test-full test-seeds check bench format clean
 
 demo: $(STAMP)  ## fit, diagnose and predict on embedded data; ends with a table, figures and reports to open
 	$(BIN)/credo demo
 
 test: check  ## the checks and the tests
 	$(COMPILED) $(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "not full"
+
+test-quick: $(STAMP)  ## two minutes, while working: the contract, identities, one known posterior per family
+	$(COMPILED) $(BIN)/python -m pytest $(SIDE_BY_SIDE) -m "quick and not full"
+
+test-seeds: $(STAMP)  ## the statistical tests with 20 other seeds and both compile modes; prints how often each fails
+	$(COMPILED) $(BIN)/python -m tests.seeds $(SIDE_BY_SIDE)
 
 test-full: check  ## the tests, the heavy ones included
 	$(COMPILED) $(BIN)/python -m pytest $(SIDE_BY_SIDE)

@@ -8,6 +8,7 @@ from credo import random
 from credo.predictive import ClassPredictive, predictive
 from credo.predictive import marginal as module
 from tests.predictive_cases import DRAWS, MODELS, OUT, ROWS, THETA, WEIGHTS, X, functions_at
+from tests.statistical.moments import assert_mean
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +42,7 @@ def test_categorical_probabilities_and_the_split_of_their_entropy(categorical):
     np.testing.assert_allclose(categorical.log_prob(labels), np.log(probs[np.arange(ROWS), labels]), rtol=1e-4)
 
 
-def test_a_binary_model_has_two_columns(binary):
+def test_a_binary_model_has_two_columns(binary, seed):
     each = 1 / (1 + np.exp(-functions_at()[..., 0]))
     both = np.stack([1 - each, each], -1)
     assert binary.functions.shape == (DRAWS, ROWS, 2)
@@ -49,8 +50,7 @@ def test_a_binary_model_has_two_columns(binary):
     np.testing.assert_array_equal(binary.label, each.mean(0) > 0.5)
     np.testing.assert_allclose(binary.aleatoric, entropy(both).mean(0), rtol=1e-4)
     np.testing.assert_allclose(binary.log_prob(np.ones(ROWS, int)), np.log(each.mean(0)), rtol=1e-4)
-    drawn = binary.samples(random.key(0), 3000)
-    np.testing.assert_allclose(drawn.mean(0), each.mean(0), atol=6 * 0.5 / np.sqrt(3000))
+    assert_mean(binary.samples(random.key(seed), 3000), each.mean(0))
 
 
 def test_probabilities_do_not_depend_on_the_blocks(monkeypatch, categorical):

@@ -8,19 +8,13 @@ from scipy import stats
 from scipy.special import erfinv
 
 from credo import random
+from tests.statistical.moments import assert_plausible, sigmas
 
-# Each test fails for a perfect generator with this probability over new seeds (p-values of several checks in one test
-# share it); the seeds are fixed.
-FALSE_FAILURE = 1e-4
 NUM = 2**18
 
 
 def bits_of(key, num: int = NUM, dtype=jnp.uint32) -> np.ndarray:
     return np.asarray(jax.random.bits(key, (num,), dtype))
-
-
-def assert_plausible(*p_values: float) -> None:
-    assert min(p_values) > FALSE_FAILURE / len(p_values), p_values
 
 
 def uniform_p(words: np.ndarray, num_cells: int) -> float:
@@ -53,16 +47,16 @@ def folded(key, num: int):
 
 # So many words, of one stream or of the first 2¹⁶ keys of a kind.
 STREAMS = {
-    "counter": lambda num: bits_of(random.key(0), num),
-    "seeds": lambda num: first_words(seeded(jnp.arange(2**16)), num >> 16),
-    "folds": lambda num: first_words(folded(random.key(1), 2**16), num >> 16),
-    "splits": lambda num: first_words(jax.random.split(random.key(2), 2**16), num >> 16),
+    "counter": lambda seed, num: bits_of(random.key(seed), num),
+    "seeds": lambda seed, num: first_words(seeded((seed << 16) + jnp.arange(2**16)), num >> 16),
+    "folds": lambda seed, num: first_words(folded(random.key(seed), 2**16), num >> 16),
+    "splits": lambda seed, num: first_words(jax.random.split(random.key(seed), 2**16), num >> 16),
 }
 
 
 @pytest.fixture(scope="module", params=STREAMS)
-def words(request) -> np.ndarray:
-    return STREAMS[request.param](NUM)
+def words(request, seed) -> np.ndarray:
+    return STREAMS[request.param](seed, NUM)
 
 
 def test_bits_are_uniform(words):
@@ -90,33 +84,35 @@ def test_pairs_fill_the_square(words):
     )
 
 
-def test_neighbouring_keys_are_independent():
+def test_neighbouring_keys_are_independent(seed):
     """Row i of each matrix is the stream of key i: rows must not follow their neighbours, nor their parent."""
-    parent = random.key(3)
+    parent = random.key(seed)
     families = {
-        "seeds": jnp.stack([random.key(seed) for seed in range(256)]),
+        "seeds": jnp.stack([random.key(own) for own in range(256 * seed, 256 * seed + 256)]),
         "folds": folded(parent, 256),
         "splits": jax.random.split(parent, 256),
     }
+    p_values = []
     for keys in families.values():
         streams = np.asarray(jax.vmap(lambda key: jax.random.bits(key, (1024,), jnp.uint32))(keys))
         own = np.broadcast_to(bits_of(parent, 1024), streams.shape)
         difference = streams[1:] ^ streams[:-1]
-        assert_plausible(
+        p_values += [
             correlation_p(streams[1:], streams[:-1]),
             correlation_p(streams[1:, 1:], streams[:-1, :-1]),
             correlation_p(streams[1:, :-1], streams[:-1, 1:]),
             correlation_p(streams[4:], own[4:]),
             uniform_p((difference >> 24).ravel(), 256),
             uniform_p((difference & 255).ravel(), 256),
-        )
+        ]
+    assert_plausible(*p_values)
 
 
-def test_streams_do_not_overlap():
+def test_streams_do_not_overlap(seed):
     """Keys made of one another in every way give streams that share no run of numbers."""
-    root = random.key(0)
+    root = random.key(seed)
     keys = [root, *jax.random.split(root, 8), *(jax.random.fold_in(root, step) for step in range(8))]
-    keys += [*(random.key(seed) for seed in range(1, 9)), *jax.random.split(jax.random.fold_in(root, 1), 8)]
+    keys += [*(random.key(seed + step) for step in range(1, 9)), *jax.random.split(jax.random.fold_in(root, 1), 8)]
     streams = [bits_of(key, 4096).astype(np.uint64) for key in keys]
     # Two words in a row: 33 streams of 4096 pairs collide by chance once in 2^64/2^33 suites.
     pairs = np.concatenate([(stream[1:] << np.uint64(32)) | stream[:-1] for stream in streams])
@@ -124,21 +120,21 @@ def test_streams_do_not_overlap():
 
 
 @pytest.mark.parametrize("family", ["seeds", "folds", "splits"])
-def test_many_keys_never_share_a_stretch(family):
+def test_many_keys_never_share_a_stretch(family, seed):
     """Streams of 2¹⁶ keys are not one stream at different offsets, nor that with something added to it.
 
     Were the streams of keys stretches of one sequence of 2³² words, or such stretches shifted by a constant, 2¹⁶ of
     16 words would overlap some 15 times. Of 2²⁰ independent pairs of words two are equal once in 2²⁵ suites.
     """
-    streams = STREAMS[family](16 * 2**16).reshape(2**16, 16)
+    streams = STREAMS[family](seed, 16 * 2**16).reshape(2**16, 16)
     for words in (streams, np.diff(streams, axis=1)):
         wide = words.astype(np.uint64)
         pairs = ((wide[:, 1:] << np.uint64(32)) | wide[:, :-1]).ravel()
         assert len(np.unique(pairs)) == len(pairs)
 
 
-def test_keys_are_not_numbers_of_their_parent():
-    parent = random.key(8)
+def test_keys_are_not_numbers_of_their_parent(seed):
+    parent = random.key(seed)
     numbers = bits_of(parent, 64)
     splits = np.asarray(jax.random.key_data(jax.random.split(parent, 32))).ravel()
     folds = np.asarray(jax.random.key_data(folded(parent, 64))).ravel()
@@ -146,21 +142,21 @@ def test_keys_are_not_numbers_of_their_parent():
     assert len(np.unique(np.concatenate([numbers, splits, folds]))) == 256
 
 
-def test_mix_is_a_bijection_with_avalanche():
-    inputs = bits_of(random.key(9), 2**14)
+def test_mix_is_a_bijection_with_avalanche(seed):
+    inputs = bits_of(random.key(seed), 2**14)
     assert len(np.unique(np.asarray(random.mix(jnp.arange(2**16, dtype=jnp.uint32))))) == 2**16
     for position in range(32):
         flipped = np.asarray(
             random.mix(jnp.asarray(inputs)) ^ random.mix(jnp.asarray(inputs ^ np.uint32(1 << position)))
         )
         rates = [((flipped >> out) & 1).mean() for out in range(32)]
-        # The published bias of this finaliser is 0.2%; sampling adds 4σ = 4 · 0.5/2⁷ = 1.6%.
-        assert np.abs(np.array(rates) - 0.5).max() < 0.02, position
+        # The published bias of this finaliser is 0.2%; the sampling error of each of 32² rates is 0.5/2⁷.
+        assert np.abs(np.array(rates) - 0.5).max() < 0.002 + sigmas(32**2) * 0.5 / 2**7, position
 
 
 @pytest.mark.parametrize("normal", [jax.random.normal, random.normal])
-def test_normals_are_normal(normal):
-    draws = np.asarray(normal(random.key(4), (NUM,)), np.float64)
+def test_normals_are_normal(normal, seed):
+    draws = np.asarray(normal(random.key(seed), (NUM,)), np.float64)
     root = np.sqrt(NUM)
     # Mean, variance, skewness and kurtosis, each over its standard error.
     z = np.array([draws.mean() * root, (draws.var() - 1) * root / np.sqrt(2)])
@@ -168,18 +164,19 @@ def test_normals_are_normal(normal):
     assert_plausible(*(2 * stats.norm.sf(np.abs(z))), stats.kstest(draws, "norm").pvalue)
 
 
-def test_normals_are_the_inverse_of_the_normal_distribution_function():
+def test_normals_are_the_inverse_of_the_normal_distribution_function(seed):
     """Out to five sds: 2²² draws reach so far."""
     num = 2**22
-    x = ((bits_of(random.key(5), num).view(np.int32) >> 7) | 1) * 2.0**-24
-    draws = np.asarray(random.normal(random.key(5), (num,)))
+    x = ((bits_of(random.key(seed), num).view(np.int32) >> 7) | 1) * 2.0**-24
+    draws = np.asarray(random.normal(random.key(seed), (num,)))
     np.testing.assert_allclose(draws, np.sqrt(2) * erfinv(x), rtol=2e-5)
-    assert np.abs(draws).max() > 4.9
+    # Beyond 4.4 there are 45 on average: none once in 10¹⁹ seeds.
+    assert np.abs(draws).max() > 4.4
 
 
 @pytest.mark.parametrize("dtype", [jnp.uint8, jnp.uint16, jnp.uint32])
-def test_bit_widths(dtype):
-    words = bits_of(random.key(6), dtype=dtype)
+def test_bit_widths(dtype, seed):
+    words = bits_of(random.key(seed), dtype=dtype)
     assert words.dtype == dtype
     width = words.dtype.itemsize * 8
     assert_plausible(uniform_p(words >> (width - 8), 256), uniform_p(words & 255, 256))

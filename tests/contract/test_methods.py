@@ -12,6 +12,8 @@ from credo.inference.engine.stages import FitStages
 from credo.inference.registry import METHODS
 from tests.kills import fit_through_kills, write_at_every_chunk
 
+pytestmark = pytest.mark.quick
+
 # Settings that finish at once. Point estimates start at the prior or use minibatches, so that the seed matters to
 # them; samplers thin, so that a chunk's records and steps differ.
 TINY = {
@@ -87,13 +89,14 @@ def test_result_does_not_depend_on_the_chunk_size(case):
     assert testing.same_bits(one_by_one.placed(case.data), case.posterior)
 
 
+@dataclass(frozen=True)
+class Careless(credo.MAP):
+    """Says that it is another."""
+
+    def to_config(self):
+        return super().to_config() | {"name": "MAP"}
+
+
 def test_a_method_that_breaks_the_contract_is_told_which_part():
-    @dataclass(frozen=True)
-    class Careless(credo.MAP):
-        """Forgets its settings, and says so to nobody."""
-
-        def to_config(self):
-            return super().to_config() | {"name": "MAP"}
-
     with pytest.raises(AssertionError, match="name of the class"):
         testing.check_method(Careless(num_steps=5))

@@ -6,8 +6,16 @@ from scipy import stats
 from sklearn.calibration import calibration_curve as sklearn_curve
 
 import credo
-from credo.evaluation.calibration import binary_curve, calibration_curve, calibration_curves, nssr, nssr_curve
-from tests.evaluation.synthetic import FAILURE_BUDGET, NUM_STANDARD_ERRORS, classes, regression
+from credo.evaluation.calibration import (
+    CalibrationCurve,
+    binary_curve,
+    calibration_curve,
+    calibration_curves,
+    nssr,
+    nssr_curve,
+)
+from tests.evaluation.synthetic import classes, regression
+from tests.statistical.moments import FALSE_FAILURE, assert_plausible, sigmas
 
 COVARIANCE = np.array([[2.0, 0.9, 0.3], [0.9, 1.0, -0.2], [0.3, -0.2, 0.5]])
 
@@ -56,34 +64,39 @@ def test_windows_match_scikit_learn() -> None:
     np.testing.assert_allclose(curve.observed, observed, rtol=1e-6)
 
 
+def assert_called_calibrated(curves: list[CalibrationCurve]) -> None:
+    """Verdicts and bands err once in 20 data sets, as they say; areas by their own standard errors."""
+    fewest = stats.binom.ppf(FALSE_FAILURE / 3, len(curves), 0.95)
+    assert sum(curve.direction == "calibrated" for curve in curves) >= fewest
+    assert sum(not curve.regions for curve in curves) >= fewest
+    assert all(abs(curve.auc - 0.5) < sigmas(3 * len(curves)) * curve.auc_error for curve in curves)
+
+
 @pytest.mark.parametrize("events", ["window", "below", "above"])
-def test_calibrated_classifier_is_called_so(events: str) -> None:
-    prediction, labels = classes(4000, 2, seed=1)
-    curve = calibration_curve(prediction, labels, events=events)
-    assert abs(curve.auc - 0.5) < NUM_STANDARD_ERRORS * curve.auc_error
-    assert curve.direction == "calibrated"
-    assert not curve.regions
+def test_calibrated_classifier_is_called_so(events: str, seed: int) -> None:
+    sets = (classes(4000, 2, seed=20 * seed + number) for number in range(20))
+    assert_called_calibrated([calibration_curve(*one, events=events) for one in sets])
 
 
-def test_nested_events_against_p_itself_would_leave_the_diagonal() -> None:
+def test_nested_events_against_p_itself_would_leave_the_diagonal(seed: int) -> None:
     """Read literally, [0, p] puts p̌ against p: the best of models would look underconfident there."""
-    prediction, labels = classes(4000, 2, seed=1)
+    prediction, labels = classes(4000, 2, seed=seed)
     curve = calibration_curve(prediction, labels, events="below")
     levels = 0.1 * np.arange(1, 11)
     assert np.max(np.abs(curve.observed - curve.predicted)) < 0.05
     assert np.max(np.abs(curve.observed - levels)) > 0.2
 
 
-def test_distance_goes_to_zero_with_more_points() -> None:
-    few, many = (calibration_curve(*classes(num, 2, seed=2)).distance for num in (200, 20000))
+def test_distance_goes_to_zero_with_more_points(seed: int) -> None:
+    few, many = (calibration_curve(*classes(num, 2, seed=seed)).distance for num in (200, 20000))
     assert many < 0.03
     assert many < few / 3
 
 
 @pytest.mark.parametrize("num_classes", [2, 4])
 @pytest.mark.parametrize(("sharpened", "direction"), [(2.0, "overconfident"), (0.5, "underconfident")])
-def test_direction_of_classifiers(num_classes: int, sharpened: float, direction: str) -> None:
-    curves = calibration_curves(*classes(3000, num_classes, sharpened=sharpened))
+def test_direction_of_classifiers(num_classes: int, sharpened: float, direction: str, seed: int) -> None:
+    curves = calibration_curves(*classes(3000, num_classes, sharpened=sharpened, seed=seed))
     assert set(curves) == {"confidence", "pooled", *(f"class {label}" for label in range(num_classes))}
     for curve in curves.values():
         assert curve.direction == direction
@@ -101,18 +114,18 @@ def test_pooled_and_one_against_the_rest_are_binary_problems() -> None:
     assert pooled.histogram.sum() == 900
 
 
-def test_band_holds_a_calibrated_curve_as_often_as_it_says() -> None:
+def test_band_holds_a_calibrated_curve_as_often_as_it_says(seed: int) -> None:
     """Both bands are for whole curves: 95% of calibrated models stay inside, or a little more."""
     num = 200
     inside = {
-        kind: np.mean([not calibration_curve(*make(150, seed=seed)).regions for seed in range(num)])
+        kind: np.mean([not calibration_curve(*make(150, seed=num * seed + one)).regions for one in range(num)])
         for kind, make in (("classes", lambda n, seed: classes(n, 2, seed=seed)), ("regression", regression))
     }
     for share in inside.values():
-        assert share > stats.binom.ppf(FAILURE_BUDGET, num, 0.95) / num
+        assert share >= stats.binom.ppf(FALSE_FAILURE / 2, num, 0.95) / num
     # Not so wide that nothing could leave it.
-    assert calibration_curve(*regression(150, claimed=0.5)).regions
-    assert calibration_curve(*classes(150, 2, sharpened=3.0)).regions
+    assert calibration_curve(*regression(150, claimed=0.5, seed=seed)).regions
+    assert calibration_curve(*classes(150, 2, sharpened=3.0, seed=seed)).regions
 
 
 # -- regression --------------------------------------------------------------------------------------------
@@ -126,9 +139,9 @@ def test_regression_curve_by_hand() -> None:
     np.testing.assert_allclose(curve.observed, [1 / 3, 2 / 3, 1])
 
 
-def test_observed_probability_as_printed_fails() -> None:
+def test_observed_probability_as_printed_fails(seed: int) -> None:
     """The paper prints the share of p̂ⱼ ≥ p̂ᵢ: a calibrated model would run down the other diagonal."""
-    curve = calibration_curve(*regression(2000))
+    curve = calibration_curve(*regression(2000, seed=seed))
     printed = 1 - curve.observed + 1 / 2000
     assert np.max(np.abs(curve.observed - curve.predicted)) < 0.05
     assert np.max(np.abs(printed - (1 - curve.predicted))) < 0.05
@@ -136,35 +149,34 @@ def test_observed_probability_as_printed_fails() -> None:
 
 
 @pytest.mark.parametrize("of", ["nssr", "quantile", "interval"])
-def test_calibrated_regression(of: str) -> None:
-    curve = calibration_curve(*regression(3000, seed=3), of=of)
-    assert abs(curve.auc - 0.5) < NUM_STANDARD_ERRORS * curve.auc_error
-    assert curve.direction == "calibrated"
-    assert calibration_curve(*regression(30000, seed=3), of=of).distance < 0.01
+def test_calibrated_regression(of: str, seed: int) -> None:
+    sets = (regression(3000, seed=20 * seed + number) for number in range(20))
+    assert_called_calibrated([calibration_curve(*one, of=of) for one in sets])
+    assert calibration_curve(*regression(30000, seed=seed), of=of).distance < 0.01
 
 
 @pytest.mark.parametrize("of", ["nssr", "quantile", "interval"])
 @pytest.mark.parametrize(("claimed", "direction"), [(0.6, "overconfident"), (1.6, "underconfident")])
-def test_direction_of_regressions(of: str, claimed: float, direction: str) -> None:
-    curve = calibration_curve(*regression(1000, claimed=claimed), of=of)
+def test_direction_of_regressions(of: str, claimed: float, direction: str, seed: int) -> None:
+    curve = calibration_curve(*regression(1000, claimed=claimed, seed=seed), of=of)
     assert curve.direction == direction
     assert curve.regions
     assert all(region.direction == direction for region in curve.regions)
 
 
-def test_auc_of_a_known_mistake() -> None:
+def test_auc_of_a_known_mistake(seed: int) -> None:
     """With sd too small by c, AUC = 1 − E[χ²₁-cdf(z²/c²)] = 1 − E|2Φ(z/c) − 1|, z standard normal."""
     claimed = 0.5
     grid = stats.norm.ppf((np.arange(20000) + 0.5) / 20000)
     expected = 1 - np.mean(np.abs(2 * stats.norm.cdf(grid / claimed) - 1))
-    curve = calibration_curve(*regression(5000, claimed=claimed, seed=5))
-    assert curve.auc == pytest.approx(expected, abs=NUM_STANDARD_ERRORS * curve.auc_error)
+    curve = calibration_curve(*regression(5000, claimed=claimed, seed=seed))
+    assert curve.auc == pytest.approx(expected, abs=sigmas() * curve.auc_error)
 
 
-def test_nssr_with_a_known_covariance_follows_chi_squared() -> None:
-    values, note = nssr(*vectors(2000, seed=6))
+def test_nssr_with_a_known_covariance_follows_chi_squared(seed: int) -> None:
+    values, note = nssr(*vectors(2000, seed=seed))
     assert note == ""
-    assert stats.kstest(values, stats.chi2(3).cdf).pvalue > FAILURE_BUDGET
+    assert_plausible(stats.kstest(values, stats.chi2(3).cdf).pvalue)
 
 
 def test_nssr_equals_the_plain_formula() -> None:
@@ -174,9 +186,9 @@ def test_nssr_equals_the_plain_formula() -> None:
     np.testing.assert_allclose(nssr(prediction, y)[0], expected, rtol=1e-4)
 
 
-def test_both_parts_of_the_covariance_are_in_the_curve() -> None:
+def test_both_parts_of_the_covariance_are_in_the_curve(seed: int) -> None:
     """A wide posterior: without the epistemic or without the aleatoric part the law does not hold."""
-    prediction, y = vectors(2000, spread=1.2, seed=7)
+    prediction, y = vectors(2000, spread=1.2, seed=seed)
     full = nssr_curve(prediction, y)
     assert stats.kstest(full.predicted, "uniform").statistic < 0.05
     aleatoric = credo.from_normal(prediction.mean[None], covariance=COVARIANCE)
@@ -187,13 +199,13 @@ def test_both_parts_of_the_covariance_are_in_the_curve() -> None:
         assert curve.direction == "overconfident"
 
 
-def test_few_draws_need_hotelling() -> None:
+def test_few_draws_need_hotelling(seed: int) -> None:
     """A covariance of 12 draws in 3 dimensions is far from known: χ² is too narrow, the exact law is not."""
-    rng = np.random.default_rng(8)
+    rng = np.random.default_rng(seed)
     draws, y = rng.normal(size=(12, 3000, 3)), rng.normal(size=(3000, 3))
     prediction = credo.from_normal(draws, 1e-3)
     exact = nssr_curve(prediction, y, law="hotelling")
-    assert stats.kstest(exact.predicted, "uniform").pvalue > FAILURE_BUDGET
+    assert_plausible(stats.kstest(exact.predicted, "uniform").pvalue)
     assert nssr_curve(prediction, y).direction == "overconfident"
 
 

@@ -20,7 +20,8 @@ from credo.evaluation import (
     static_error,
     thresholded_error,
 )
-from tests.evaluation.synthetic import NUM_STANDARD_ERRORS, classes, regression
+from tests.evaluation.synthetic import classes, regression
+from tests.statistical.moments import sigmas
 
 
 def gaps(predicted: np.ndarray, happened: np.ndarray, bins: list[np.ndarray]) -> list[tuple[float, float]]:
@@ -67,10 +68,10 @@ def test_threshold_leaves_out_classes_that_are_never_likely() -> None:
     assert thresholded_error(credo.from_probs(probs), labels, num_bins=1) == pytest.approx(np.mean(two), abs=1e-6)
 
 
-def test_errors_of_a_calibrated_model_are_small_and_of_a_wrong_one_not() -> None:
+def test_errors_of_a_calibrated_model_are_small_and_of_a_wrong_one_not(seed: int) -> None:
     for error in (ece, static_error, adaptive_error, thresholded_error):
-        assert error(*classes(20000)) < 0.02
-        assert error(*classes(20000, sharpened=3.0)) > 0.05
+        assert error(*classes(20000, seed=seed)) < 0.02
+        assert error(*classes(20000, sharpened=3.0, seed=seed)) > 0.05
 
 
 @pytest.mark.parametrize("case", [classes(500, 2), classes(500, 5), regression(300), regression(300, claimed=0.5)])
@@ -86,14 +87,12 @@ def test_quantile_error_is_the_distance_of_the_quantile_curve() -> None:
 
 
 @pytest.mark.parametrize("claimed", [0.5, 1.0])
-def test_coverage_is_that_of_the_interval(claimed: float) -> None:
-    prediction, y = regression(2000, claimed=claimed)
+def test_coverage_is_that_of_the_interval(claimed: float, seed: int) -> None:
+    prediction, y = regression(2000, claimed=claimed, seed=seed)
     lower, upper = prediction.interval(0.9)
     assert coverage(prediction, y, 0.9) == pytest.approx(np.mean((lower <= y) & (y <= upper)), abs=1e-3)
     truth = 1 - 2 * stats.norm.cdf(stats.norm.ppf(0.05) * claimed)
-    assert coverage(prediction, y, 0.9) == pytest.approx(
-        truth, abs=NUM_STANDARD_ERRORS * np.sqrt(truth * (1 - truth) / 2000)
-    )
+    assert coverage(prediction, y, 0.9) == pytest.approx(truth, abs=sigmas() * np.sqrt(truth * (1 - truth) / 2000))
 
 
 def test_sharpness_is_the_root_mean_variance() -> None:

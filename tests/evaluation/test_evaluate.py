@@ -12,6 +12,7 @@ from credo.evaluation import IsotonicClasses, IsotonicQuantiles, Temperature, Ve
 from credo.evaluation.metric import mean_of, resample, score
 from tests.evaluation import exact
 from tests.evaluation.synthetic import classes, regression
+from tests.statistical.moments import sigmas
 
 
 @pytest.fixture(scope="module")
@@ -24,26 +25,28 @@ def test_set() -> credo.Data:
     return exact.linear_data(200, seed=1)
 
 
-def test_bootstrap_matches_the_standard_error_of_a_mean() -> None:
-    terms = np.random.default_rng(0).normal(size=400)
-    found = score(mean_of(terms), resample(400, 2000))
+def test_bootstrap_matches_the_standard_error_of_a_mean(seed: int) -> None:
+    terms = np.random.default_rng(seed).normal(size=400)
+    found = score(mean_of(terms), resample(400, 2000, seed=seed))
     assert found.value == pytest.approx(terms.mean())
-    assert found.standard_error == pytest.approx(terms.std() / 20, rel=0.08)
+    # The relative error of an sd from 2,000 values is 1/√4000.
+    assert found.standard_error == pytest.approx(terms.std() / 20, rel=sigmas() / np.sqrt(4000))
     counts = resample(400, 5, seed=1)
     assert np.all(counts.sum(1) == 400)
     np.testing.assert_array_equal(counts, resample(400, 5, seed=1))
 
 
-def test_bootstrap_covers_the_truth() -> None:
+def test_bootstrap_covers_the_truth(seed: int) -> None:
     """The standard error of a metric that is no mean: RMSE over repeated test sets spreads by as much."""
     values, errors = np.array(
-        [score(rmse.measure(*regression(150, seed=seed)), resample(150, 100)) for seed in range(40)]
+        [score(rmse.measure(*regression(150, seed=200 * seed + one)), resample(150, 100)) for one in range(200)]
     ).T
-    assert np.mean(errors) == pytest.approx(np.std(values), rel=0.4)
+    # The relative error of an sd from 200 values is 1/√400; the bootstrap of 150 rows is off by some percent.
+    assert np.std(values) == pytest.approx(np.mean(errors), rel=sigmas() / np.sqrt(400) + 0.05)
 
 
-def test_regression_scores(train: credo.Data, test_set: credo.Data) -> None:
-    posterior = exact.posterior(train)
+def test_regression_scores(train: credo.Data, test_set: credo.Data, seed: int) -> None:
+    posterior = exact.posterior(train, seed=seed)
     scores = credo.evaluate(posterior, test_set)
     prediction = posterior.predict(test_set.x)
     assert scores.task == "regression"
@@ -144,8 +147,8 @@ def test_bad_input(train: credo.Data, test_set: credo.Data) -> None:
 
 
 @pytest.mark.parametrize("how", ["temperature", "vector", "isotonic"])
-def test_recalibrated_classes_are_judged_like_any_prediction(how: str) -> None:
-    held_out, test = classes(1500, 3, sharpened=2.5, seed=1), classes(1500, 3, sharpened=2.5, seed=2)
+def test_recalibrated_classes_are_judged_like_any_prediction(how: str, seed: int) -> None:
+    held_out, test = (classes(1500, 3, sharpened=2.5, seed=2 * seed + part) for part in (0, 1))
     kinds = {"temperature": Temperature, "vector": VectorScaling, "isotonic": IsotonicClasses}
     mended = kinds[how].fit(*held_out)(test[0])
     before, after = credo.evaluate(*test), credo.evaluate(mended, test[1], outside=mended[:20])
@@ -156,8 +159,8 @@ def test_recalibrated_classes_are_judged_like_any_prediction(how: str) -> None:
     assert list(before) == list(after)
 
 
-def test_recalibrated_regression_is_judged_like_any_prediction() -> None:
-    held_out, test = regression(1500, claimed=0.5, seed=1), regression(600, claimed=0.5, seed=2)
+def test_recalibrated_regression_is_judged_like_any_prediction(seed: int) -> None:
+    held_out, test = (regression(num, claimed=0.5, seed=2 * seed + part) for part, num in ((0, 1500), (1, 600)))
     mended = IsotonicQuantiles.fit(*held_out)(test[0])
     before, after = credo.evaluate(*test), credo.evaluate(mended, test[1])
     assert before.calibration.direction == "overconfident"

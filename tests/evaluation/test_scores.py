@@ -11,7 +11,8 @@ import credo
 from credo.evaluation import accuracy, brier, confusion_matrix, crps, lpd, mae, nll, rmse, top_k
 from credo.evaluation.scores import crps_normal, crps_samples
 from credo.predictive import predictive
-from tests.evaluation.synthetic import NUM_STANDARD_ERRORS, classes, regression
+from tests.evaluation.synthetic import classes, regression
+from tests.statistical.moments import assert_mean
 
 RNG = np.random.default_rng(0)
 
@@ -53,12 +54,11 @@ def test_crps_of_a_normal_is_the_integral() -> None:
     np.testing.assert_allclose(crps_normal(mean, sd, y), expected, rtol=1e-6)
 
 
-def test_crps_by_draws_agrees_with_the_closed_form() -> None:
-    prediction, y = regression(400)
+def test_crps_by_draws_agrees_with_the_closed_form(seed: int) -> None:
+    prediction, y = regression(400, seed=seed)
     closed = crps_normal(prediction.mean, prediction.std, y)
-    by_draws = crps_samples(stats.norm.rvs(prediction.mean, prediction.std, size=(500, 400), random_state=1), y)
-    error = np.std(by_draws - closed) / np.sqrt(400)
-    assert abs(np.mean(by_draws - closed)) < NUM_STANDARD_ERRORS * error
+    by_draws = crps_samples(stats.norm.rvs(prediction.mean, prediction.std, size=(500, 400), random_state=seed), y)
+    assert_mean(by_draws - closed, 0.0)
     assert crps(prediction, y) == pytest.approx(closed.mean(), rel=1e-5)
 
 

@@ -42,7 +42,7 @@ def test_counts_of_draws(method, num):
     ("settings", "message"),
     [
         ({"target_acceptance": 1.0}, "target_acceptance must lie between 0 and 1"),
-        ({"mass": "dens"}, "did you mean 'dense'"),
+        ({"mass": "dense"}, "mass='dense' is called mass='full' now"),
         ({"num_warmup": -1}, "num_warmup must be a whole number of at least 0"),
         ({"max_depth": 0}, "max_depth must be a whole number of at least 1"),
     ],

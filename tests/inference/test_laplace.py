@@ -13,12 +13,13 @@ import credo
 from credo import random
 from credo.covariance.layers import jacobians, layers_of, row_jacobian
 from credo.covariance.roots import dense, names_of
-from credo.inference.laplace import evidence
 from credo.inference.laplace.curvature import curvature_of
 from credo.inference.laplace.evidence import _half_log_det, log_evidence, prior_precision, tuned_xi
+from credo.inference.laplace import evidence
 from credo.inference.laplace.row_sums import Problem
 from credo.models.outputs import outputs_of
 from credo.posterior.linearised import Linearisation, moments_by_block
+from tests.statistical.moments import assert_covariance, assert_mean
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 3)).astype(np.float32)
@@ -87,6 +88,7 @@ def closed_form() -> tuple[np.ndarray, np.ndarray, float]:
     return covariance @ design.T @ Y / NOISE**2, covariance, float(evidence)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("structure", quick(["full", "block", "kronecker", "low_rank"], "full", "kronecker"))
 def test_linear_regression_is_exact(structure):
     """One dense layer with one output and constant noise: there Kronecker factors are no approximation either."""
@@ -108,12 +110,12 @@ def test_linear_regression_is_exact(structure):
 
 
 @pytest.mark.parametrize("name", quick(MODELS, "heteroscedastic", "classes"))
-def test_full_curvature_is_the_fisher_information(name):
+def test_full_curvature_is_the_fisher_information(name, seed):
     """E[g gᵀ] under the model itself, from gradients at targets drawn from it."""
     problem, theta, data = setting(name)
     full = np.asarray(curvature_of(problem, theta, data, "full").matrices["all"])
     distribution = problem.model.predictive(theta, data.x)
-    keys = jax.random.split(jax.random.key(0), 400)
+    keys = jax.random.split(jax.random.key(seed), 400)
 
     def score(key):
         y = distribution.sample(key)
@@ -123,9 +125,7 @@ def test_full_curvature_is_the_fisher_information(name):
         return flat.T @ flat
 
     draws = np.asarray(jax.lax.map(score, keys))
-    error = draws.std(0) / np.sqrt(len(keys))
-    # The largest of some thousand standard scores is below 6.
-    assert np.all(np.abs(draws.mean(0) - full) < 6 * error + 1e-3 * np.abs(full).max())
+    assert_mean(draws, full, slack=1e-3 * np.abs(full).max())
 
 
 @pytest.mark.parametrize("kind", quick(["ggn", "fisher"], "ggn"))
@@ -225,14 +225,13 @@ def test_linear_prediction_has_two_routes_and_one_answer(name, structure):
 
 
 @pytest.mark.full
-def test_functions_are_jointly_drawn():
+def test_functions_are_jointly_drawn(seed):
     """Draws of functions of a linearised network have the covariance between inputs that is in closed form."""
     model, x, y = MODELS["learned noise"]
-    prediction = credo.fit(model, (x, y), credo.Laplace(structure="full", training=SHORT)).predict(x[:6])
-    expected, num = prediction.input_covariance, len(prediction.functions)
-    found = np.cov(prediction.functions.T)
-    error = np.sqrt((np.outer(np.diag(expected), np.diag(expected)) + expected**2) / num)
-    assert np.all(np.abs(found - expected) < 5 * error)
+    posterior = credo.fit(model, (x, y), credo.Laplace(structure="full", training=SHORT), seed=seed)
+    prediction = posterior.predict(x[:6])
+    expected = prediction.input_covariance
+    assert_covariance(prediction.functions, expected)
     np.testing.assert_allclose(np.diag(expected), prediction.epistemic, rtol=1e-3)
 
 

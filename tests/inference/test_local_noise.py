@@ -11,10 +11,9 @@ from credo import models, networks, random
 from credo.inference.variational import local_noise
 from credo.networks import functional
 from credo.typing import Batch
+from tests.statistical.moments import assert_mean, sigmas
 
 KINDS = ["local", "flipout"]
-# Two-sided odds of 6e-5 for each comparison; the seeds are fixed.
-NUM_ERRORS = 4
 
 
 def normal(*shape: int, seed: int = 0) -> jax.Array:
@@ -118,10 +117,10 @@ NUM_KEYS = 20_000
 
 
 @pytest.fixture(scope="module")
-def dense():
+def dense(seed):
     """A layer of 4 inputs and 3 outputs for 5 examples, and `NUM_KEYS` draws of its outputs for each kind."""
     x, mean, scale = normal(5, 4), {"w": normal(4, 3, seed=1)}, {"w": 0.5 + jnp.abs(normal(4, 3, seed=2))}
-    keys = jax.random.split(random.key(2), NUM_KEYS)
+    keys = jax.random.split(random.key(seed), NUM_KEYS)
 
     def outputs(kind: str) -> np.ndarray:
         run = jax.vmap(lambda key: noisy(lambda theta: x @ theta["w"], mean, scale, key, kind))
@@ -130,18 +129,12 @@ def dense():
     return x, mean["w"], scale["w"], {kind: outputs(kind) for kind in (*KINDS, "shared")}
 
 
-def within_errors(draws: np.ndarray, truth: np.ndarray) -> None:
-    """Each mean over the draws is within `NUM_ERRORS` standard errors of the truth."""
-    error = draws.std(axis=0) / np.sqrt(len(draws))
-    assert np.all(np.abs(draws.mean(axis=0) - truth) <= NUM_ERRORS * error + 1e-6)
-
-
 @pytest.mark.parametrize("kind", [*KINDS, "shared"])
 def test_each_example_has_the_moments_of_gaussian_weights(dense, kind):
     x, mean, scale, outputs = dense
     center = np.asarray(x @ mean, np.float64)
-    within_errors(outputs[kind], center)
-    within_errors((outputs[kind] - center) ** 2, np.asarray(x**2 @ scale**2))
+    assert_mean(outputs[kind], center)
+    assert_mean((outputs[kind] - center) ** 2, np.asarray(x**2 @ scale**2))
 
 
 @pytest.mark.parametrize("kind", [*KINDS, "shared"])
@@ -150,7 +143,7 @@ def test_examples_are_correlated_only_where_they_share_the_weights(dense, kind):
     residual = outputs[kind] - np.asarray(x @ mean, np.float64)
     shared = np.einsum("i,ik->k", np.asarray(x[0] * x[1]), np.asarray(scale) ** 2)
     assert np.abs(shared).min() > 0.1
-    within_errors(residual[:, 0] * residual[:, 1], shared if kind == "shared" else np.zeros(3))
+    assert_mean(residual[:, 0] * residual[:, 1], shared if kind == "shared" else np.zeros(3))
 
 
 def test_flipout_flips_the_inputs_too(dense):
@@ -159,7 +152,7 @@ def test_flipout_flips_the_inputs_too(dense):
     square = (outputs["flipout"] - np.asarray(x @ mean, np.float64)) ** 2
     variance = np.asarray(x**2 @ scale**2)
     truth = variance[0] * variance[1] + 2 * np.asarray((x[0] * x[1]) ** 2 @ scale**4)
-    within_errors(square[:, 0] * square[:, 1], truth)
+    assert_mean(square[:, 0] * square[:, 1], truth)
 
 
 def test_noise_on_weights_is_noise_on_activations_for_any_covariance():
@@ -189,7 +182,7 @@ def test_noise_on_weights_is_noise_on_activations_for_any_covariance():
 
 
 @pytest.fixture(scope="module")
-def gradients():
+def gradients(seed):
     """4,000 gradients with respect to (mean, scale) of the squared loss of a small net on 32 examples."""
     x = normal(32, 4)
     y = jnp.sin(x[:, :1])
@@ -203,7 +196,7 @@ def gradients():
         both = jax.grad(lambda mean, scale: noisy(loss, mean, scale, key, kind), (0, 1))(mean, scale)
         return [jnp.concatenate([leaf.ravel() for leaf in part.values()]) for part in both]
 
-    keys = jax.random.split(random.key(3), 4000)
+    keys = jax.random.split(random.key(seed), 4000)
     return {
         kind: [np.asarray(part, np.float64) for part in jax.jit(jax.vmap(lambda key, k=kind: gradient(key, k)))(keys)]
         for kind in (*KINDS, "shared")
@@ -214,7 +207,7 @@ def gradients():
 def test_the_expected_gradient_is_that_of_shared_weights(gradients, kind):
     for own, shared in zip(gradients[kind], gradients["shared"], strict=True):
         error = np.sqrt((own.var(axis=0) + shared.var(axis=0)) / len(own))
-        assert np.all(np.abs(own.mean(axis=0) - shared.mean(axis=0)) <= NUM_ERRORS * error)
+        assert np.all(np.abs(own.mean(axis=0) - shared.mean(axis=0)) <= sigmas(2 * error.size) * error)
 
 
 def test_the_variance_falls_from_shared_to_flipout_to_local(gradients):
@@ -265,18 +258,18 @@ SHARED_OVER_PLACES = [(sequence, (4, 3)), (heads, (4, 2, 3)), (grouped, (3, 2, 6
 
 @pytest.mark.parametrize(("layer", "shape"), SHARED_OVER_PLACES, ids=lambda value: getattr(value, "__name__", ""))
 @pytest.mark.parametrize("kind", KINDS)
-def test_within_an_example_the_weights_are_one_draw(layer, shape, kind):
+def test_within_an_example_the_weights_are_one_draw(layer, shape, kind, seed):
     """Covariances of all outputs of one example are those of shared weights; between examples they vanish."""
     x, mean, scale = normal(2, 3, 4), {"w": normal(*shape, seed=1)}, {"w": jnp.abs(normal(*shape, seed=2))}
     run = jax.vmap(lambda key: noisy(lambda theta: layer(theta, x), mean, scale, key, kind).reshape(2, -1))
-    draws = np.asarray(jax.jit(run)(jax.random.split(random.key(5), NUM_KEYS)), np.float64)
+    draws = np.asarray(jax.jit(run)(jax.random.split(random.key(seed), NUM_KEYS)), np.float64)
     jacobian = np.asarray(jax.jacobian(lambda theta: layer(theta, x).reshape(2, -1))(mean)["w"]).reshape(
         2, -1, mean["w"].size
     )
     residual = draws - np.asarray(layer(mean, x)).reshape(2, -1)
     exact = np.einsum("iw,w,jw->ij", jacobian[0], np.asarray(scale["w"]).ravel() ** 2, jacobian[0])
-    within_errors(residual[:, 0, :, None] * residual[:, 0, None, :], exact)
-    within_errors(residual[:, 0, :, None] * residual[:, 1, None, :], 0.0)
+    assert_mean(residual[:, 0, :, None] * residual[:, 0, None, :], exact, slack=1e-6)
+    assert_mean(residual[:, 0, :, None] * residual[:, 1, None, :], 0.0, slack=1e-6)
 
 
 TABLE = {"embedding.table": jnp.ones((4, 4))}

@@ -11,7 +11,9 @@ from credo import random
 from credo.covariance.roots import dense, draw_noise, entropy, log_density
 from credo.covariance.storage import root_arrays, root_config, root_from_arrays
 from credo.inference.variational.families import BlockFamily, Family, FullRank, LowRankFamily, MeanField, as_family
-from tests.statistical.moments import NUM_STANDARD_ERRORS
+from tests.statistical.moments import assert_covariance
+
+pytestmark = pytest.mark.quick
 
 SHAPES = {"hidden.kernel": (2, 3), "hidden.bias": (3,), "noise": ()}
 TEMPLATE = {name: jax.ShapeDtypeStruct(shape, jnp.float32) for name, shape in SHAPES.items()}
@@ -71,16 +73,12 @@ def test_answers_are_those_of_the_dense_matrix(case):
     assert float(log_density(root, offset, NUM)) == pytest.approx(expected, rel=1e-3)
 
 
-def test_draws_have_the_covariance(case):
+def test_draws_have_the_covariance(case, seed):
     root = some_root(case[0])
-    keys = jax.random.split(random.key(0), 20_000)
+    keys = jax.random.split(random.key(seed), 20_000)
     draws = jax.jit(jax.vmap(lambda key: root.offset(draw_noise(key, root))))(keys)
     table = np.concatenate([np.asarray(draws[name]).reshape(len(keys), -1) for name in TEMPLATE], axis=1)
-    covariance = dense(root, TEMPLATE)
-    # The standard error of a sample covariance of normal draws is √((Σᵢᵢ Σⱼⱼ + Σᵢⱼ²)/n).
-    variances = np.diag(covariance)
-    error = np.sqrt((np.outer(variances, variances) + covariance**2) / len(keys))
-    assert np.all(np.abs(np.cov(table.T) - covariance) < NUM_STANDARD_ERRORS * error)
+    assert_covariance(table, dense(root, TEMPLATE))
 
 
 def test_storage_round_trip(case):

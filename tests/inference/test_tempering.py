@@ -1,6 +1,7 @@
 """Parallel tempering: exact where there are several modes, and where there is one."""
 
 from dataclasses import dataclass, replace
+from functools import cache
 
 import jax
 import jax.numpy as jnp
@@ -20,11 +21,12 @@ CENTRE, WIDTH, PRIOR = 4.0, 0.3, 5.0
 METHOD = ParallelTempering(num_samples=3000, num_warmup=600, num_temperatures=6, num_leapfrogs=8)
 
 
+@cache
 def two_modes() -> Target:
     """w ~ N(0, 5²I) in the plane, and a likelihood with modes at (−4, −4) and (4, 4), of masses 0.3 and 0.7.
 
     The prior weighs both alike, so that the posterior is 0.3 N(−m, s²I) + 0.7 N(m, s²I) with the m and s of a normal
-    likelihood under a normal prior.
+    likelihood under a normal prior. Its kurtosis is below that of a normal.
     """
 
     def program(x: np.ndarray, y: np.ndarray | None = None) -> None:
@@ -43,11 +45,12 @@ def two_modes() -> Target:
 
 
 @pytest.fixture(scope="module")
-def bimodal() -> tuple[Target, credo.Draws]:
+def bimodal(seed: int) -> tuple[Target, credo.Draws]:
     target = two_modes()
-    return target, credo.fit(target.model, target.data, METHOD, seed=1)
+    return target, credo.fit(target.model, target.data, METHOD, seed=seed)
 
 
+@pytest.mark.quick
 def test_two_modes_have_their_masses(bimodal: tuple[Target, credo.Draws]) -> None:
     target, posterior = bimodal
     draws = target.draws(posterior)
@@ -57,18 +60,18 @@ def test_two_modes_have_their_masses(bimodal: tuple[Target, credo.Draws]) -> Non
     assert posterior.infos["round_trips"][:, -1].min() > 50
 
 
-def test_a_chain_of_nuts_never_leaves_its_mode() -> None:
+def test_a_chain_of_nuts_never_leaves_its_mode(seed: int) -> None:
     target = two_modes()
-    posterior = credo.fit(target.model, target.data, credo.NUTS(num_samples=1000, num_warmup=300), seed=1)
+    posterior = credo.fit(target.model, target.data, credo.NUTS(num_samples=1000, num_warmup=300), seed=seed)
     is_right = target.draws(posterior)[..., 0] > 0
     assert (is_right.all(axis=1) | (~is_right).all(axis=1)).all()
 
 
 @pytest.mark.parametrize("target", [linear_regression(), correlated_normal(), skewed()], ids=["linear", "corr", "skew"])
-def test_known_posteriors(target: Target) -> None:
+def test_known_posteriors(target: Target, seed: int) -> None:
     method = replace(METHOD, num_samples=4000, num_leapfrogs=16, num_temperatures=4, min_beta=0.01)
-    posterior = credo.fit(target.model, target.data, method, seed=2)
-    assert_moments(target.draws(posterior), target.mean, target.sd)
+    posterior = credo.fit(target.model, target.data, method, seed=seed)
+    assert_moments(target.draws(posterior), target.mean, target.sd, kurtosis=target.kurtosis)
 
 
 @dataclass(frozen=True)
@@ -80,9 +83,9 @@ class AlwaysSwaps(ParallelTempering):
 
 
 @pytest.mark.parametrize("target", [two_modes(), linear_regression()], ids=["two modes", "linear"])
-def test_swaps_that_are_always_accepted_fail(target: Target) -> None:
+def test_swaps_that_are_always_accepted_fail(target: Target, seed: int) -> None:
     settings = {name: getattr(METHOD, name) for name in ("num_samples", "num_warmup", "num_temperatures")}
-    posterior = credo.fit(target.model, target.data, AlwaysSwaps(**settings), seed=1)
+    posterior = credo.fit(target.model, target.data, AlwaysSwaps(**settings), seed=seed)
     assert not passes(target.draws(posterior), target.mean, target.sd)
 
 
@@ -95,10 +98,10 @@ def test_figures_are_one_per_pair_of_neighbours(bimodal: tuple[Target, credo.Dra
 
 
 @pytest.mark.full
-def test_warmup_evens_out_the_rejections() -> None:
+def test_warmup_evens_out_the_rejections(seed: int) -> None:
     target = linear_regression()
     method = replace(METHOD, num_samples=500, num_temperatures=8)
-    posterior = credo.fit(target.model, target.data, method, seed=3)
+    posterior = credo.fit(target.model, target.data, method, seed=seed)
     rates = np.array([posterior.infos[f"swap_acceptance_{pair}"].mean() for pair in range(1, 8)])
     assert np.ptp(rates) < 0.2
     first = posterior.trace["swap_acceptance_1"][:, 300:].mean()

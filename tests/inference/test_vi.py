@@ -17,6 +17,7 @@ from credo.covariance.roots import dense
 from credo.inference.variational.families import BlockFamily, LowRankFamily
 from credo.inference.variational.vi import Phi
 from credo.typing import Batch
+from tests.statistical.moments import sigmas
 from tests.statistical.targets import NOISE, Target, linear_regression
 
 STEPS = 3000
@@ -36,11 +37,11 @@ def exact(target: Target) -> tuple[np.ndarray, np.ndarray, float]:
     return precision, np.linalg.inv(precision), float(marginal.logpdf(target.data.y))
 
 
-def fitted(target: Target, **settings: object) -> tuple[credo.Gaussian, np.ndarray, np.ndarray]:
+def fitted(target: Target, seed: int, **settings: object) -> tuple[credo.Gaussian, np.ndarray, np.ndarray]:
     """The posterior, with mean and covariance in the order of the target's mean: weights, then bias."""
     rate = optax.cosine_decay_schedule(0.03, STEPS)
     method = credo.BayesByBackprop(num_steps=STEPS, learning_rate=rate, initial_scale=0.1, **settings)
-    posterior = credo.fit(target.model, target.data, method)
+    posterior = credo.fit(target.model, target.data, method, seed=seed)
     mean = np.concatenate([posterior.mean[name].ravel() for name in posterior.model.template])
     covariance = dense(posterior.root, posterior.model.template)
     order = np.argsort(
@@ -52,6 +53,7 @@ def fitted(target: Target, **settings: object) -> tuple[credo.Gaussian, np.ndarr
 # -- the objective -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("batch_size", [3, 10, 30])
 def test_kl_is_the_closed_form_over_all_weights_for_any_batch(target: Target, batch_size: int) -> None:
     """Summed over weights, not averaged over layers; and the same whatever the size of the batch."""
@@ -84,8 +86,8 @@ def test_expected_log_likelihood_scales_with_the_data_not_the_batch(target: Targ
         assert float(found) == pytest.approx(30 * expected[rows].mean(), rel=1e-4)
 
 
-def test_elbo_at_the_exact_posterior_is_the_evidence_with_no_gradient_left(target: Target) -> None:
-    posterior, mean, covariance = fitted(target, family="full", estimator="landing")
+def test_elbo_at_the_exact_posterior_is_the_evidence_with_no_gradient_left(target: Target, seed: int) -> None:
+    posterior, mean, covariance = fitted(target, seed, family="full", estimator="landing")
     _, expected, evidence = exact(target)
     np.testing.assert_allclose(mean, target.mean, rtol=0.01)
     np.testing.assert_allclose(covariance, expected, atol=0.03 * np.abs(expected).max())
@@ -97,7 +99,9 @@ def test_elbo_at_the_exact_posterior_is_the_evidence_with_no_gradient_left(targe
     phi_root = {"all": _raw(posterior.root.roots["all"])}
     phi = Phi({name: jnp.asarray(leaf) for name, leaf in posterior.mean.items()}, phi_root, {})
     noise = {
-        estimator: _gradient_sd(credo.BayesByBackprop(family="full", estimator=estimator), posterior.model, phi, target)
+        estimator: _gradient_sd(
+            credo.BayesByBackprop(family="full", estimator=estimator), posterior.model, phi, target, seed
+        )
         for estimator in ("landing", "weights")
     }
     assert noise["landing"] < 1e-3 * noise["weights"]
@@ -110,11 +114,13 @@ def _raw(roots: np.ndarray) -> jnp.ndarray:
     return jnp.asarray(np.tril(roots / diagonal, -1) + np.log(diagonal) * np.eye(roots.shape[1]))
 
 
-def _gradient_sd(method: credo.BayesByBackprop, model: credo.Model, phi: Phi, target: Target, num: int = 200) -> float:
+def _gradient_sd(
+    method: credo.BayesByBackprop, model: credo.Model, phi: Phi, target: Target, seed: int, num: int = 200
+) -> float:
     """Root of the summed variance of the gradient by the mean, over draws."""
     batch = target.data.batch()
     gradient = jax.grad(lambda mean, key: method.objective(key, model, phi._replace(mean=mean), batch)[0])
-    keys = jax.random.split(random.key(1), num)
+    keys = jax.random.split(random.key(seed), num)
     found = jax.jit(jax.vmap(lambda key: gradient(phi.mean, key)))(keys)
     return float(np.sqrt(sum(np.var(leaf, axis=0).sum() for leaf in found.values())))
 
@@ -122,55 +128,61 @@ def _gradient_sd(method: credo.BayesByBackprop, model: credo.Model, phi: Phi, ta
 # -- known posteriors --------------------------------------------------------------------------------------
 
 
-def test_mean_field_finds_the_known_answer(target: Target) -> None:
+@pytest.mark.quick
+def test_mean_field_finds_the_known_answer(target: Target, seed: int) -> None:
     """Variances 1/Λᵢᵢ, not Σᵢᵢ: q must fit inside the posterior."""
     precision, covariance, evidence = exact(target)
-    posterior, mean, found = fitted(target, draws_per_step=16)
-    np.testing.assert_allclose(mean, target.mean, rtol=0.02)
-    np.testing.assert_allclose(np.diag(found), 1 / np.diag(precision), rtol=0.03)
+    posterior, mean, found = fitted(target, seed, draws_per_step=16)
+    # The noise of the last steps stays in phi: the sd over seeds is 0.5% for a mean, 1.6% for a variance.
+    np.testing.assert_allclose(mean, target.mean, rtol=sigmas(8) * 0.005)
+    np.testing.assert_allclose(np.diag(found), 1 / np.diag(precision), rtol=sigmas(8) * 0.016)
     assert np.max(np.abs(np.diag(found) / np.diag(covariance) - 1)) > 0.2
     # Its ELBO is lower than the evidence by exactly KL(q ‖ posterior).
     gap = 0.5 * (np.log(np.diag(precision)).sum() - np.linalg.slogdet(precision)[1])
-    error = 4 * posterior.evidence.elbo_error + 0.01
+    error = sigmas() * posterior.evidence.elbo_error + 0.01
     assert posterior.evidence.elbo == pytest.approx(evidence - gap, abs=error)
 
 
 @pytest.mark.parametrize(
     "family", [LowRankFamily(4), BlockFamily(4), BlockFamily()], ids=["rank n", "one block", "layer"]
 )
-def test_rich_families_are_full(target: Target, family: object) -> None:
+def test_rich_families_are_full(target: Target, family: object, seed: int) -> None:
     """Low rank with n columns, one block of n, and the only layer's block all reach the exact posterior."""
     _, covariance, evidence = exact(target)
-    posterior, mean, found = fitted(target, family=family, estimator="landing")
+    posterior, mean, found = fitted(target, seed, family=family, estimator="landing")
     np.testing.assert_allclose(mean, target.mean, rtol=0.01)
     np.testing.assert_allclose(found, covariance, atol=0.03 * np.abs(covariance).max())
     # The columns of a low-rank root and its diagonal can trade places, and settle slowly.
     assert posterior.evidence.elbo == pytest.approx(evidence, abs=5e-3)
 
 
-def test_minibatches_find_the_same(target: Target) -> None:
+def test_minibatches_find_the_same(target: Target, seed: int) -> None:
     precision, _, _ = exact(target)
-    _, mean, found = fitted(target, batch_size=6, draws_per_step=8)
-    np.testing.assert_allclose(mean, target.mean, atol=0.05)
-    np.testing.assert_allclose(np.diag(found), 1 / np.diag(precision), rtol=0.15)
+    _, mean, found = fitted(target, seed, batch_size=6, draws_per_step=8)
+    # The sd over seeds is 0.002 for a mean, 4.5% for a variance.
+    np.testing.assert_allclose(mean, target.mean, atol=sigmas(8) * 0.002)
+    np.testing.assert_allclose(np.diag(found), 1 / np.diag(precision), rtol=sigmas(8) * 0.045)
 
 
-def test_a_kl_weight_is_a_tempered_posterior(target: Target) -> None:
+def test_a_kl_weight_is_a_tempered_posterior(target: Target, seed: int) -> None:
     """With weight w the optimum is the posterior of likelihood^(1/w): colder, and not called Bayes."""
     design = np.column_stack([target.data.x, np.ones(30)])
     precision = np.eye(4) + design.T @ design / NOISE**2 / 0.2
-    _, _, found = fitted(target, family="full", kl_weight=0.2, draws_per_step=16, anneal_steps=100)
+    _, _, found = fitted(target, seed, family="full", kl_weight=0.2, draws_per_step=16, anneal_steps=100)
+    # The largest error over seeds is 2.2% ± 0.9%.
     np.testing.assert_allclose(found, np.linalg.inv(precision), atol=0.1 * np.abs(np.linalg.inv(precision)).max())
 
 
-def test_ivon_finds_the_mean_field_answer(target: Target) -> None:
+def test_ivon_finds_the_mean_field_answer(target: Target, seed: int) -> None:
     precision, _, _ = exact(target)
     method = credo.IVON(num_steps=20_000, learning_rate=optax.cosine_decay_schedule(0.1, 20_000), memory=0.9998)
-    posterior = credo.fit(target.model, target.data, method)
+    posterior = credo.fit(target.model, target.data, method, seed=seed)
     mean = target.draws(_as_draws(posterior))[0]
-    np.testing.assert_allclose(mean.mean(0), target.mean, atol=0.05)
+    # The sd over seeds is 0.004, with that of 4,000 draws.
+    np.testing.assert_allclose(mean.mean(0), target.mean, atol=sigmas(8) * 0.004)
     variances = np.concatenate([np.ravel(leaf) for leaf in posterior.root.variance().values()])
-    # The curvature is an average of ε² and its kin over 1/(2·0.0002) steps: off by √(2/2,500) = 3% or a little more.
+    # The curvature is an average of ε² and its kin over 2/0.0002 steps: off by √(2/10,000) = 1.4%, over seeds by 1.8%,
+    # and what memory keeps of the start adds 1.6%.
     np.testing.assert_allclose(np.sort(variances), np.sort(1 / np.diag(precision)), rtol=0.1)
 
 
@@ -183,7 +195,7 @@ def _as_draws(posterior: credo.Gaussian) -> credo.Draws:
 
 
 @pytest.mark.full
-def test_noise_of_the_estimators_ranks_as_it_should() -> None:
+def test_noise_of_the_estimators_ranks_as_it_should(seed: int) -> None:
     """Local < flipout < shared weights, for a network and a batch of 32; all with the same expected gradient."""
     rng = np.random.default_rng(0)
     data = credo.Data(rng.normal(size=(32, 8)), rng.normal(size=32))
@@ -194,17 +206,17 @@ def test_noise_of_the_estimators_ranks_as_it_should() -> None:
     sds, means = {}, {}
     for estimator in ("local", "flipout", "weights"):
         method = credo.BayesByBackprop(estimator=estimator)
-        sds[estimator] = _gradient_sd(method, model, Phi(mean, log_scale, {}), target, NUM_DRAWS)
-        means[estimator] = _mean_gradient(method, model, Phi(mean, log_scale, {}), data.batch())
+        sds[estimator] = _gradient_sd(method, model, Phi(mean, log_scale, {}), target, seed, NUM_DRAWS)
+        means[estimator] = _mean_gradient(method, model, Phi(mean, log_scale, {}), data.batch(), seed)
     assert sds["local"] < sds["flipout"] < sds["weights"]
     for estimator in ("local", "flipout"):
         error = np.hypot(sds[estimator], sds["weights"]) / np.sqrt(NUM_DRAWS)
-        assert np.linalg.norm(means[estimator] - means["weights"]) < 4 * error
+        assert np.linalg.norm(means[estimator] - means["weights"]) < sigmas(2) * error
 
 
-def _mean_gradient(method: credo.BayesByBackprop, model: credo.Model, phi: Phi, batch: Batch) -> np.ndarray:
+def _mean_gradient(method: credo.BayesByBackprop, model: credo.Model, phi: Phi, batch: Batch, seed: int) -> np.ndarray:
     gradient = jax.grad(lambda mean, key: method.objective(key, model, phi._replace(mean=mean), batch)[0])
-    found = jax.jit(jax.vmap(lambda key: gradient(phi.mean, key)))(jax.random.split(random.key(2), NUM_DRAWS))
+    found = jax.jit(jax.vmap(lambda key: gradient(phi.mean, key)))(jax.random.split(random.key(seed), NUM_DRAWS))
     return np.concatenate([np.ravel(leaf.mean(0)) for leaf in found.values()])
 
 
@@ -249,7 +261,7 @@ def best_scale(data: credo.Data) -> float:
     return float(scales[np.argmax(evidence)])
 
 
-def test_empirical_bayes_finds_the_scale_of_largest_evidence(many_weights: credo.Data) -> None:
+def test_empirical_bayes_finds_the_scale_of_largest_evidence(many_weights: credo.Data, seed: int) -> None:
     method = credo.BayesByBackprop(
         num_steps=STEPS,
         family="full",
@@ -258,14 +270,14 @@ def test_empirical_bayes_finds_the_scale_of_largest_evidence(many_weights: credo
         learning_rate=optax.cosine_decay_schedule(0.02, STEPS),
         xi_learning_rate=optax.cosine_decay_schedule(0.05, STEPS),
     )
-    posterior = credo.fit(credo.Model(learned_scale), many_weights, method)
+    posterior = credo.fit(credo.Model(learned_scale), many_weights, method, seed=seed)
     assert np.exp(posterior.model.frozen_xi["scale"]) == pytest.approx(best_scale(many_weights), rel=0.05)
 
 
-def test_other_methods_take_the_learned_values_and_say_so(many_weights: credo.Data, tmp_path) -> None:
+def test_other_methods_take_the_learned_values_and_say_so(many_weights: credo.Data, tmp_path, seed: int) -> None:
     model = credo.Model(learned_scale)
     with pytest.warns(UserWarning, match="does not learn the model's parameters scale"):
-        posterior = credo.fit(model, many_weights, credo.MAP(num_steps=10))
+        posterior = credo.fit(model, many_weights, credo.MAP(num_steps=10), seed=seed)
     assert np.exp(posterior.model.frozen_xi["scale"]) == pytest.approx(best_scale(many_weights), rel=0.3)
     posterior.save(tmp_path / "run")
     again = credo.load(tmp_path / "run", model=model)
@@ -275,32 +287,32 @@ def test_other_methods_take_the_learned_values_and_say_so(many_weights: credo.Da
 # -- use ---------------------------------------------------------------------------------------------------
 
 
-def test_early_stopping_on_the_smoothed_elbo(target: Target) -> None:
+def test_early_stopping_on_the_smoothed_elbo(target: Target, seed: int) -> None:
     method = credo.BayesByBackprop(num_steps=50_000, learning_rate=0.05, initial_scale=0.1, elbo_patience=3)
-    posterior = credo.fit(target.model, target.data, method)
+    posterior = credo.fit(target.model, target.data, method, seed=seed)
     assert 300 <= posterior.trace["elbo"].shape[1] < 20_000
     assert posterior.trace["elbo"].shape[1] % 100 == 0
 
 
-def test_diagnostics_say_what_is_wrong(target: Target) -> None:
-    short = credo.fit(target.model, target.data, credo.BayesByBackprop(num_steps=500, learning_rate=1e-3))
+def test_diagnostics_say_what_is_wrong(target: Target, seed: int) -> None:
+    short = credo.fit(target.model, target.data, credo.BayesByBackprop(num_steps=500, learning_rate=1e-3), seed=seed)
     assert "still climbing" in short.diagnostics.verdict
     assert "KL" in str(short.diagnostics)
     point = credo.BayesByBackprop(num_steps=5, learning_rate=1e-6, initial_scale=1e-6)
-    assert "collapsed to a point" in credo.fit(target.model, target.data, point).diagnostics.verdict
+    assert "collapsed to a point" in credo.fit(target.model, target.data, point, seed=seed).diagnostics.verdict
     silent = credo.Data(np.zeros((30, 3)), np.zeros(30))
     vague = credo.models.regression(credo.networks.MLP([], out=1), noise=1000.0)
     prior = credo.BayesByBackprop(num_steps=2000, learning_rate=0.02, initial_scale=0.5, start="prior")
-    assert "sits on the prior" in credo.fit(vague, silent, prior).diagnostics.verdict
+    assert "sits on the prior" in credo.fit(vague, silent, prior, seed=seed).diagnostics.verdict
 
 
-def test_pareto_k_tells_a_bad_fit(target: Target) -> None:
+def test_pareto_k_tells_a_bad_fit(target: Target, seed: int) -> None:
     """Mean field on a strongly correlated posterior: the bound looks fine, k̂ does not."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(40, 1)) + 0.01 * rng.normal(size=(40, 30))
     data = credo.Data(x, x.sum(1) * 0.1 + 0.1 * rng.normal(size=40))
     model = credo.models.regression(credo.networks.MLP([], out=1), noise=0.1)
-    posterior = credo.fit(model, data, credo.BayesByBackprop(num_steps=3000, learning_rate=0.02))
+    posterior = credo.fit(model, data, credo.BayesByBackprop(num_steps=3000, learning_rate=0.02), seed=seed)
     assert posterior.evidence.k_hat > 0.7
     assert "far from the posterior" in posterior.diagnostics.verdict
 

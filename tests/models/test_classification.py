@@ -15,6 +15,8 @@ from credo.data import Data
 from credo.models import classification, from_config, priors
 from credo.networks import MLP, functional
 
+pytestmark = pytest.mark.quick
+
 X = np.random.default_rng(0).normal(size=(6, 2)).astype(np.float32)
 LABELS = np.array([0, 2, 1, 1, 0, 2])
 BINARY = np.array([0, 1, 1, 0, 1, 1])

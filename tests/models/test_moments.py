@@ -13,6 +13,7 @@ from credo import random
 from credo.models import Model, priors, regression
 from credo.networks import MLP
 from credo.typing import Batch
+from tests.statistical.moments import assert_mean
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(6, 2)).astype(np.float32), RNG.normal(size=6).astype(np.float32)
@@ -20,26 +21,26 @@ FULL = Batch(jnp.asarray(X), jnp.asarray(Y), 6)
 NUM_DRAWS = 100_000
 
 
-def gaussian(model, seed=1):
+def gaussian(model):
     """Means and variances of independent normals over theta."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(1)
     mean = {name: jnp.asarray(0.5 * rng.normal(size=leaf.shape), jnp.float32) for name, leaf in model.template.items()}
     variance = {name: jnp.asarray(rng.uniform(0.1, 0.6, leaf.shape), jnp.float32) for name, leaf in mean.items()}
     return mean, variance
 
 
-def draws_of(mean, variance, num=NUM_DRAWS):
-    keys = dict(zip(mean, jax.random.split(random.key(2), len(mean)), strict=True))
+def draws_of(mean, variance, seed, num=NUM_DRAWS):
+    keys = dict(zip(mean, jax.random.split(random.key(seed), len(mean)), strict=True))
     return {
         name: mean[name] + jnp.sqrt(variance[name]) * jax.random.normal(keys[name], (num, *mean[name].shape))
         for name in mean
     }
 
 
-def both(model):
+def both(model, seed):
     """The log prior of draws of q, and what `moments` make of it at the same draws."""
     moments = gaussian(model)
-    draws = draws_of(*moments)
+    draws = draws_of(*moments, seed)
     plain = jax.jit(lambda draws: jax.lax.map(model.log_prior, draws, batch_size=1000))(draws)
     averaged = jax.jit(
         lambda draws: jax.lax.map(
@@ -50,10 +51,8 @@ def both(model):
 
 
 def assert_same_mean(plain, averaged):
-    difference = plain - averaged
-    # Five standard errors of the mean, and the rounding of float32.
-    slack = 5 * difference.std() / np.sqrt(NUM_DRAWS) + 1e-6 * np.abs(plain).max()
-    assert abs(difference.mean()) < slack
+    # Up to the rounding of float32.
+    assert_mean(plain - averaged, 0.0, slack=1e-6 * np.abs(plain).max())
 
 
 def plates(x, y=None):
@@ -79,18 +78,18 @@ EXACT = {
 
 
 @pytest.mark.parametrize("name", EXACT)
-def test_the_closed_form_is_the_mean_over_draws_and_depends_on_no_draw(name):
+def test_the_closed_form_is_the_mean_over_draws_and_depends_on_no_draw(name, seed):
     model = EXACT[name].bind((X, Y))
     assert model.closed_form_sites == set(model.template)
-    plain, averaged = both(model)
+    plain, averaged = both(model, seed)
     assert_same_mean(plain, averaged)
     assert np.ptp(averaged) == 0
 
 
-def test_a_scale_mixture_is_left_to_the_draws():
+def test_a_scale_mixture_is_left_to_the_draws(seed):
     model = regression(NET, noise=0.1, prior=priors.scale_mixture(0.5, 1.0, 0.1)).bind((X, Y))
     assert model.closed_form_sites == frozenset()
-    plain, averaged = both(model)
+    plain, averaged = both(model, seed)
     np.testing.assert_array_equal(plain, averaged)
 
 
@@ -106,11 +105,11 @@ def hierarchical(x, y=None):
         numpyro.sample("y", dist.Normal(x @ w, 1.0), obs=y)
 
 
-def test_parents_take_their_drawn_value_and_other_sites_their_log_density():
+def test_parents_take_their_drawn_value_and_other_sites_their_log_density(seed):
     model = Model(hierarchical).bind((X, Y))
     assert model.closed_form_sites == {"w", "free"}
     assert model.hierarchical_sites == {"w"}
-    plain, averaged = both(model)
+    plain, averaged = both(model, seed)
     assert_same_mean(plain, averaged)
     # The variance that is left comes from tau alone.
     assert 0 < averaged.std() < plain.std()
@@ -119,7 +118,7 @@ def test_parents_take_their_drawn_value_and_other_sites_their_log_density():
 def test_sites_that_the_moments_do_not_name_are_not_averaged():
     model = Model(hierarchical).bind((X, Y))
     mean, variance = gaussian(model)
-    theta = {name: leaf[0] for name, leaf in draws_of(mean, variance, 1).items()}
+    theta = {name: leaf[0] for name, leaf in draws_of(mean, variance, seed=0, num=1).items()}
     some = model.log_parts(theta, FULL, moments=({"free": mean["free"]}, {"free": variance["free"]}))[0]
     change = 0.5 * (theta["free"] ** 2 - mean["free"] ** 2 - variance["free"])
     np.testing.assert_allclose(some - model.log_prior(theta), change, atol=1e-5)

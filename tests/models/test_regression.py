@@ -16,6 +16,8 @@ from credo.models import from_config, likelihoods, priors, regression
 from credo.networks import MLP, functional
 from credo.typing import Batch
 
+pytestmark = pytest.mark.quick
+
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(7, 2)).astype(np.float32)
 Y = RNG.normal(size=(7, 4)).astype(np.float32)

@@ -40,17 +40,19 @@ class Uncorrected(credo.HMC):
         return point, info
 
 
-def test_ratio_upside_down_fails() -> None:
+def test_ratio_upside_down_fails(seed: int) -> None:
     target = skewed()
     method = UpsideDown(DRIFTING, num_samples=2000, thin=30, num_warmup=500)
-    posterior = credo.fit(target.model, target.data, method, seed=4)
-    assert not passes(target.draws(posterior), target.mean, target.sd)
+    posterior = credo.fit(target.model, target.data, method, seed=seed)
+    assert not passes(target.draws(posterior), target.mean, target.sd, kurtosis=target.kurtosis)
 
 
-def test_dropping_rejected_states_fails() -> None:
+def test_dropping_rejected_states_fails(seed: int) -> None:
     """As the paper prints it: n advances, and a state is stored, only on acceptance."""
     target = linear_regression()
-    posterior = credo.fit(target.model, target.data, credo.Metropolis(num_samples=100_000, thin=1, scale=0.5), seed=1)
+    posterior = credo.fit(
+        target.model, target.data, credo.Metropolis(num_samples=100_000, thin=1, scale=0.5), seed=seed
+    )
     draws, accepted = target.draws(posterior), posterior.infos["accepted"]
     fewest = accepted.sum(axis=1).min()
     moved = np.stack([chain[flags][:fewest] for chain, flags in zip(draws, accepted, strict=True)])
@@ -58,13 +60,13 @@ def test_dropping_rejected_states_fails() -> None:
     assert not passes(moved[:, ::5], target.mean, target.sd)
 
 
-def test_hmc_without_the_accept_step_fails() -> None:
+def test_hmc_without_the_accept_step_fails(seed: int) -> None:
     target = linear_regression()
-    posterior = credo.fit(target.model, target.data, Uncorrected(num_samples=3000, num_warmup=100), seed=1)
+    posterior = credo.fit(target.model, target.data, Uncorrected(num_samples=12_000, num_warmup=100), seed=seed)
     assert not passes(target.draws(posterior), target.mean, target.sd)
 
 
-def test_resonant_length_fails_at_a_perfect_acceptance_rate() -> None:
+def test_resonant_length_fails_at_a_perfect_acceptance_rate(seed: int) -> None:
     """Without jitter, half a period on a normal maps q to −q each time: accepted always, and never mixing."""
 
     def log_density(position: jax.Array) -> jax.Array:
@@ -75,6 +77,6 @@ def test_resonant_length_fails_at_a_perfect_acceptance_rate() -> None:
         return point, (point.position, info.acceptance)
 
     start = trajectory.point_at(log_density, jnp.array([1.0, -0.5]))
-    _, (draws, acceptance) = jax.lax.scan(step, start, jax.random.split(random.key(0), 4000))
+    _, (draws, acceptance) = jax.lax.scan(step, start, jax.random.split(random.key(seed), 4000))
     assert acceptance.mean() > 0.98
     assert not passes(np.asarray(draws)[None], np.zeros(2), np.ones(2))

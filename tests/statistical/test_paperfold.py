@@ -11,7 +11,7 @@ import credo
 from credo.inference.mcmc.tempering import ParallelTempering
 from credo.inference.method import Method
 from credo.models.paperfold import paperfold
-from tests.statistical.moments import NUM_STANDARD_ERRORS
+from tests.statistical.moments import sigmas
 
 POINTS = np.array([[0.0, 0.0], [2**0.5, 2**0.5], [0.5**0.5, 0.5**0.5], [1.0, 0.0], [0.3, 0.9]])
 MEAN = np.array([0.494, 0.506, 0.500, 0.825, 0.280])
@@ -29,7 +29,7 @@ def heights(posterior: credo.Posterior) -> np.ndarray:
 
 
 def assert_reference(posterior: credo.Draws, standard_error: float) -> None:
-    """Mass of fold A, mean and sd of f, each within 4 standard errors, which the spread of the chains gives."""
+    """Mass of fold A, mean and sd of f, each up to its standard error, which the spread of the chains gives."""
     draws = heights(posterior).astype(np.float64).reshape(posterior.num_chains, posterior.num_draws, -1)
     is_a = (draws[..., :1] < 0.5).astype(float)
     # Of the sds their squares, which are means too: (sd ± p)² = sd² ± 2 sd p.
@@ -38,7 +38,8 @@ def assert_reference(posterior: credo.Draws, standard_error: float) -> None:
     precision = np.concatenate([np.full(6, PRECISION), 2 * SD * PRECISION])
     error = figures.std(axis=0, ddof=1) / np.sqrt(posterior.num_chains)
     off = np.abs(figures.mean(axis=0) - exact)
-    assert (off < NUM_STANDARD_ERRORS * error + precision).all(), f"off by {(off / error).round(1)} standard errors"
+    allowed = sigmas(len(exact), posterior.num_chains - 1) * error + precision
+    assert (off < allowed).all(), f"off by {(off / error).round(1)} standard errors"
     assert error[0] < standard_error, f"the folds are weighed to {error[0]:.3f} only"
 
 
@@ -48,23 +49,24 @@ def tempering(num_samples: int) -> ParallelTempering:
 
 
 @pytest.mark.full
-def test_tempering_reproduces_the_reference() -> None:
-    posterior = credo.fit(MODEL, DATA, tempering(8000), seed=0)
+def test_tempering_reproduces_the_reference(seed: int) -> None:
+    posterior = credo.fit(MODEL, DATA, tempering(8000), seed=seed)
     assert posterior.infos["round_trips"][:, -1].min() >= 10
     assert_reference(posterior, standard_error=0.05)
 
 
 @pytest.mark.full
-def test_long_tempering_reproduces_the_reference_closely() -> None:
-    assert_reference(credo.fit(MODEL, DATA, tempering(60_000), seed=1), standard_error=0.02)
+def test_long_tempering_reproduces_the_reference_closely(seed: int) -> None:
+    assert_reference(credo.fit(MODEL, DATA, tempering(60_000), seed=seed), standard_error=0.02)
 
 
-def test_a_chain_of_nuts_stays_in_its_fold_and_chains_together_find_both() -> None:
-    posterior = credo.fit(MODEL, DATA, credo.NUTS(num_samples=200, num_warmup=400, num_chains=8), seed=3)
-    centre = heights(posterior)[:, 0].reshape(8, 200)
+def test_a_chain_of_nuts_stays_in_its_fold_and_chains_together_find_both(seed: int) -> None:
+    # All 16 in one fold once in 32,000 seeds.
+    posterior = credo.fit(MODEL, DATA, credo.NUTS(num_samples=200, num_warmup=400, num_chains=16), seed=seed)
+    centre = heights(posterior)[:, 0].reshape(16, 200)
     is_a = centre < 0.5
     assert (is_a.all(axis=1) | (~is_a).all(axis=1)).all()
-    assert 0 < is_a[:, 0].sum() < 8
+    assert 0 < is_a[:, 0].sum() < 16
 
 
 # Over half of the starts end on a plane without a fold, a local optimum. Those that do fold find both ways.
@@ -77,16 +79,16 @@ def test_a_chain_of_nuts_stays_in_its_fold_and_chains_together_find_both() -> No
     ],
     ids=["ensemble of MAP", "SGLD with warm restarts"],
 )
-def test_both_folds_are_found(method: Method) -> None:
-    in_a, in_b = in_folds(credo.fit(paperfold(), DATA, method, seed=0))
+def test_both_folds_are_found(method: Method, seed: int) -> None:
+    in_a, in_b = in_folds(credo.fit(paperfold(), DATA, method, seed=seed))
     assert in_a >= 0.05
     assert in_b >= 0.05
 
 
 @pytest.mark.full
-def test_mean_field_vi_finds_one_fold_and_an_ensemble_of_it_both() -> None:
+def test_mean_field_vi_finds_one_fold_and_an_ensemble_of_it_both(seed: int) -> None:
     member = credo.BayesByBackprop(num_steps=10_000, learning_rate=0.05, start="prior")
-    ensemble = credo.fit(paperfold(), DATA, credo.DeepEnsemble(member, members=10), seed=0)
+    ensemble = credo.fit(paperfold(), DATA, credo.DeepEnsemble(member, members=10), seed=seed)
     shares = np.array([in_folds(one) for one in ensemble.members])
     assert (shares.min(axis=1) == 0).all()
     assert (shares.max(axis=0) > 0.9).all()

@@ -9,19 +9,20 @@ from types import SimpleNamespace
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.linalg import solve_discrete_lyapunov
 
 from credo.inference.engine import driver as engine
 from credo.inference.method import Method
-from credo.inference.outcome import Outcome
+from credo.inference.outcome import NonFiniteError, Outcome
 from credo.inference.sgmcmc import schedules
 from credo.inference.sgmcmc.sghmc import SGHMC
 from credo.inference.sgmcmc.sgld import SGLD
 from credo.posterior import Draws
 from credo.typing import Batch, Theta
-from tests.statistical.moments import NUM_STANDARD_ERRORS, assert_moments, moment_errors
+from tests.statistical.moments import assert_mean, assert_moments, ess, sigmas
 from tests.statistical.targets import NOISE, linear_regression
 
 TARGET = linear_regression()
@@ -32,6 +33,9 @@ LARGEST = np.linalg.eigvalsh(PRECISION)[-1]
 EYE = np.eye(4)
 # Steps are given as ελ for the largest precision λ: a chain is stable up to 4.
 RUN = {"num_samples": 4000, "num_warmup": 500, "thin": 5, "num_chains": 4}
+# The prediction for minibatches takes the curvature of all batches for the same: it is off by a share of ε, at the
+# largest step below by 3% of an sd (over 40 seeds z-scores averaged −2.3, with an ESS of 5,700).
+OF_MINIBATCHES = 0.05
 
 
 def step_size(stiffness: float) -> float:
@@ -39,7 +43,7 @@ def step_size(stiffness: float) -> float:
     return stiffness * NUM_DATA / LARGEST
 
 
-def fitted(method: Method, total: int = NUM_DATA, seed: int = 1) -> tuple[np.ndarray, Outcome, Draws]:
+def fitted(method: Method, seed: int, total: int = NUM_DATA) -> tuple[np.ndarray, Outcome, Draws]:
     """Draws (chains, draws, 4), the run, and the posterior; of a batch that says it is one of `total` rows."""
     model = TARGET.model.bind(TARGET.data)
     run = engine.run(method, model, TARGET.data.batch()._replace(total=total), seed=seed)
@@ -47,15 +51,16 @@ def fitted(method: Method, total: int = NUM_DATA, seed: int = 1) -> tuple[np.nda
     return TARGET.draws(posterior), run, posterior
 
 
-def assert_law(draws: np.ndarray, covariance: np.ndarray) -> None:
-    """The draws have the posterior's mean and this covariance, each entry within 4 of its standard errors."""
+def assert_law(draws: np.ndarray, covariance: np.ndarray, slack: float = 0.0) -> None:
+    """The posterior's mean and this covariance: 4 means and 10 products of whitened draws, by their ESS."""
     white = np.linalg.solve(np.linalg.cholesky(covariance), (draws - TARGET.mean)[..., None])[..., 0]
     first, second = np.triu_indices(4)
     products = white[..., first] * white[..., second]
-    mean_error, _ = moment_errors(white, np.zeros(4), np.ones(4))
-    product_error, _ = moment_errors(products, 1.0 * (first == second), np.where(first == second, np.sqrt(2), 1.0))
-    assert np.all(mean_error < NUM_STANDARD_ERRORS), f"means off by {mean_error.round(1)} standard errors"
-    assert np.all(product_error < NUM_STANDARD_ERRORS), f"covariances off by {product_error.round(1)} standard errors"
+    sd = np.where(first == second, np.sqrt(2), 1.0)
+    mean_error, product_error = 1 / np.sqrt(ess(white)), sd / np.sqrt(ess(products))
+    mean_off, product_off = np.abs(white.mean((0, 1))), np.abs(products.mean((0, 1)) - (first == second))
+    assert np.all(mean_off < sigmas(14) * mean_error + slack), f"means off by {mean_off.round(3)}"
+    assert np.all(product_off < sigmas(14) * product_error + slack), f"covariances off by {product_off.round(3)}"
 
 
 # -- predictions -------------------------------------------------------------------------------------------
@@ -129,22 +134,23 @@ def test_prediction_of_sgld_is_the_closed_form() -> None:
 # -- full batches ------------------------------------------------------------------------------------------
 
 
-def test_bias_of_sgld_is_the_predicted_one_and_halves_with_the_step() -> None:
+def test_bias_of_sgld_is_the_predicted_one_and_halves_with_the_step(seed: int) -> None:
     """1 − 1/(λ Var) = ελ/4 in the stiffest direction: first order in ε."""
     direction = np.linalg.eigh(PRECISION)[1][:, -1]
     lost = []
     for stiffness in (2.0, 1.0, 0.5):
-        draws, _, _ = fitted(SGLD(**RUN, step_size=step_size(stiffness)))
+        draws, _, _ = fitted(SGLD(**RUN, step_size=step_size(stiffness)), seed)
         assert_law(draws, Recursion.of(stiffness).covariance())
         lost.append(1 - 1 / (LARGEST * np.var(draws @ direction)))
     order = np.log2(lost[0] / lost[-1]) / 2
-    # The last share lost, 0.125, is known to 10%.
-    assert order == pytest.approx(1.0, abs=0.3)
+    # A variance is known to √(2/ESS) = 1.2%, so the last share lost, 0.125, to 8%, and half its logarithm to 0.06.
+    assert order == pytest.approx(1.0, abs=sigmas() * 0.06)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(("stiffness", "friction"), [(2.0, 0.5), (1.0, 0.1), (0.5, 0.1)])
-def test_law_of_sghmc(stiffness: float, friction: float) -> None:
-    draws, _, _ = fitted(SGHMC(**RUN, step_size=step_size(stiffness), friction=friction))
+def test_law_of_sghmc(stiffness: float, friction: float, seed: int) -> None:
+    draws, _, _ = fitted(SGHMC(**RUN, step_size=step_size(stiffness), friction=friction), seed)
     assert_law(draws, Recursion.of(stiffness, friction).covariance())
 
 
@@ -153,23 +159,24 @@ def test_law_of_sghmc(stiffness: float, friction: float) -> None:
     [SGLD(**(RUN | {"thin": 40}), step_size=step_size(0.1)), SGHMC(**RUN, step_size=step_size(0.1))],
     ids=["sgld", "sghmc"],
 )
-def test_small_steps_give_the_posterior(method: SGLD) -> None:
-    assert_moments(fitted(method)[0], TARGET.mean, TARGET.sd)
+def test_small_steps_give_the_posterior(method: SGLD, seed: int) -> None:
+    # A variance is too large by ελ/4 at most.
+    assert_moments(fitted(method, seed)[0], TARGET.mean, TARGET.sd, bias=0.1 / 8)
 
 
 # -- minibatches -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("stiffness", "friction"), [(0.6, 1.0), (0.3, 0.3), (0.1, 0.1)])
-def test_minibatches_add_the_noise_of_their_gradients(stiffness: float, friction: float) -> None:
+def test_minibatches_add_the_noise_of_their_gradients(stiffness: float, friction: float, seed: int) -> None:
     """By far less than independent batches would; a prediction without it fails."""
     # Draws every 7 steps come from all steps of an epoch of 6 alike.
     settings = RUN | {"thin": 7, "step_size": step_size(stiffness), "batch_size": BATCH_SIZE}
-    draws, _, _ = fitted(SGLD(**settings) if friction == 1 else SGHMC(**settings, friction=friction))
+    draws, _, _ = fitted(SGLD(**settings) if friction == 1 else SGHMC(**settings, friction=friction), seed)
     recursion = Recursion.of(stiffness, friction)
-    assert_law(draws, recursion.covariance_of_minibatches())
-    with pytest.raises(AssertionError, match="covariances off"):
-        assert_law(draws, recursion.covariance())
+    assert_law(draws, recursion.covariance_of_minibatches(), OF_MINIBATCHES)
+    with pytest.raises(AssertionError, match="off by"):
+        assert_law(draws, recursion.covariance(), OF_MINIBATCHES)
 
 
 # -- preconditioning, decreasing steps ---------------------------------------------------------------------
@@ -183,25 +190,29 @@ def metric_of(run: Outcome) -> np.ndarray:
 
 
 @pytest.mark.parametrize("friction", [1.0, 0.3])
-def test_law_of_a_preconditioned_chain(friction: float) -> None:
+def test_law_of_a_preconditioned_chain(friction: float, seed: int) -> None:
     """G is fixed after the warm-up: the recursion is linear, and its law is known."""
     settings = RUN | {"num_chains": 1, "num_samples": 16_000, "step_size": 0.1, "preconditioner": "rmsprop"}
-    draws, run, _ = fitted(SGLD(**settings) if friction == 1 else SGHMC(**settings, friction=friction))
+    draws, run, _ = fitted(SGLD(**settings) if friction == 1 else SGHMC(**settings, friction=friction), seed)
     predicted = Recursion.of(0.1 * LARGEST / NUM_DATA, friction, metric_of(run)).covariance()
     assert np.linalg.eigvals(predicted @ PRECISION).real.max() > 1.1, "too small a step for its bias to be seen"
     assert_law(draws, predicted)
 
 
-def test_preconditioned_sgld_gives_the_posterior_as_the_step_shrinks() -> None:
+def test_preconditioned_sgld_gives_the_posterior_as_the_step_shrinks(seed: int) -> None:
     method = SGLD(**(RUN | {"thin": 40}), step_size=0.01, preconditioner="rmsprop")
-    assert_moments(fitted(method)[0], TARGET.mean, TARGET.sd)
+    draws, run, _ = fitted(method, seed)
+    predicted = Recursion.of(0.01 * LARGEST / NUM_DATA, 1.0, metric_of(run)).covariance()
+    bias = 0.5 * (np.linalg.eigvals(predicted @ PRECISION).real.max() - 1)
+    assert bias < 0.03
+    assert_moments(draws, TARGET.mean, TARGET.sd, bias=bias)
 
 
-def test_decreasing_steps_are_weighted() -> None:
+def test_decreasing_steps_are_weighted(seed: int) -> None:
     """Draw by draw the variance is that of its step size; the weighted average of these is what the draws must show."""
     schedule = schedules.Polynomial(step_size(2.5), delay=100, power=0.5)
     settings = RUN | {"num_chains": 16, "num_samples": 2000, "num_warmup": 100}
-    draws, run, posterior = fitted(SGLD(**settings, step_size=schedule))
+    draws, run, posterior = fitted(SGLD(**settings, step_size=schedule), seed)
     sizes = run.infos.step_size[0]
     np.testing.assert_allclose(sizes, schedule(99 + 5 * np.arange(1, 2001)), rtol=1e-5)
     np.testing.assert_allclose(posterior.weights, np.tile(sizes / sizes.sum() / 16, (16, 1)), rtol=1e-5)
@@ -211,41 +222,41 @@ def test_decreasing_steps_are_weighted() -> None:
     stiffness = sizes * LARGEST / NUM_DATA
     predicted = np.sum(weights / (1 - stiffness / 4)) / LARGEST
     by_chain = along**2 @ weights
-    error = by_chain.std(ddof=1) / np.sqrt(16)
-    assert np.abs(by_chain.mean() - predicted) < NUM_STANDARD_ERRORS * error
-    assert 4 * error < predicted - 1 / LARGEST, "too short a run to see the bias at all"
-    means = along @ weights
-    assert np.abs(means.mean()) < NUM_STANDARD_ERRORS * means.std(ddof=1) / np.sqrt(16)
+    assert_mean(by_chain, predicted)
+    with pytest.raises(AssertionError):  # long enough a run to see the bias
+        assert_mean(by_chain, 1 / LARGEST)
+    assert_mean(along @ weights, 0.0)
 
 
 # -- negative controls -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TooNoisy(SGLD):
     """Noise of variance 2ε: that of another convention, beside the drift of this one."""
 
-    def velocity(self, last: jax.Array | float, drift: jax.Array, noise: jax.Array) -> jax.Array:
-        return drift + 2**0.5 * noise
+    def move(self, theta: Theta, drift: Theta, scale: Theta, noise: Theta, aux: Any) -> tuple[Theta, Any]:
+        return super().move(theta, drift, scale, jax.tree.map(lambda leaf: 2**0.5 * leaf, noise), aux)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Unbalanced(SGHMC):
     """Friction without the noise that balances it: the noise of SGLD."""
 
-    def velocity(self, last: jax.Array | float, drift: jax.Array, noise: jax.Array) -> jax.Array:
-        return (1 - self.friction) * last + drift + noise
+    def move(self, theta: Theta, drift: Theta, scale: Theta, noise: Theta, aux: Any) -> tuple[Theta, Any]:
+        louder = jax.tree.map(lambda leaf: leaf / self.friction**0.5, noise)
+        return super().move(theta, drift, scale, louder, aux)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Descending(SGLD):
     """The update as the paper's algorithm prints it: theta − (ε/2·∇log p(theta, D) + η)."""
 
-    def velocity(self, last: jax.Array | float, drift: jax.Array, noise: jax.Array) -> jax.Array:
-        return -(drift + noise)
+    def move(self, theta: Theta, drift: Theta, scale: Theta, noise: Theta, aux: Any) -> tuple[Theta, Any]:
+        return super().move(theta, *jax.tree.map(jnp.negative, (drift, scale)), noise, aux)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class PriorTwice(SGLD):
     """The gradient as the paper's update equation prints it: ∇log p(D, theta) + ∇log p(theta)."""
 
@@ -257,30 +268,30 @@ class PriorTwice(SGLD):
         return super().step(key, SimpleNamespace(log_parts=log_parts), state, batch)
 
 
-def test_update_as_printed_runs_away() -> None:
-    with pytest.raises(engine.NonFiniteError):
-        fitted(Descending(**RUN, step_size=step_size(0.5)))
+def test_update_as_printed_runs_away(seed: int) -> None:
+    with pytest.raises(NonFiniteError):
+        fitted(Descending(**RUN, step_size=step_size(0.5)), seed)
 
 
-def test_prior_counted_twice_fails() -> None:
-    draws, _, _ = fitted(PriorTwice(**RUN, step_size=step_size(0.5)))
+def test_prior_counted_twice_fails(seed: int) -> None:
+    draws, _, _ = fitted(PriorTwice(**RUN, step_size=step_size(0.5)), seed)
     with pytest.raises(AssertionError, match="means off"):
         assert_law(draws, Recursion.of(0.5).covariance())
 
 
 @pytest.mark.parametrize(("broken", "friction"), [(TooNoisy, 1.0), (Unbalanced, 0.1)])
-def test_wrong_noise_fails(broken: type[SGLD], friction: float) -> None:
-    draws, _, _ = fitted(broken(**RUN, step_size=step_size(0.5)))
-    with pytest.raises(AssertionError, match="covariances off"):
+def test_wrong_noise_fails(broken: type[SGLD], friction: float, seed: int) -> None:
+    draws, _, _ = fitted(broken(**RUN, step_size=step_size(0.5)), seed)
+    with pytest.raises(AssertionError, match="off by"):
         assert_law(draws, Recursion.of(0.5, friction).covariance())
 
 
 @pytest.mark.parametrize("method", [SGLD, SGHMC])
-def test_missing_scale_of_the_batch_fails(method: type[SGLD]) -> None:
+def test_missing_scale_of_the_batch_fails(method: type[SGLD], seed: int) -> None:
     """The batch says that it is the whole data set, so that N/n = 1; ε is the same as before."""
     right = method(**RUN, step_size=step_size(0.1), batch_size=BATCH_SIZE)
     predicted = Recursion.of(0.1, getattr(right, "friction", 1.0)).covariance_of_minibatches()
-    assert_law(fitted(right)[0], predicted)
+    assert_law(fitted(right, seed)[0], predicted, OF_MINIBATCHES)
     wrong = replace(right, step_size=step_size(0.1) * BATCH_SIZE / NUM_DATA)
     with pytest.raises(AssertionError):
-        assert_law(fitted(wrong, total=BATCH_SIZE)[0], predicted)
+        assert_law(fitted(wrong, seed, total=BATCH_SIZE)[0], predicted, OF_MINIBATCHES)
