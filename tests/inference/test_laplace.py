@@ -13,9 +13,9 @@ import credo
 from credo import random
 from credo.covariance.layers import jacobians, layers_of, row_jacobian
 from credo.covariance.roots import dense, names_of
+from credo.inference.laplace import evidence
 from credo.inference.laplace.curvature import curvature_of
 from credo.inference.laplace.evidence import _half_log_det, log_evidence, prior_precision, tuned_xi
-from credo.inference.laplace import evidence
 from credo.inference.laplace.row_sums import Problem
 from credo.models.outputs import outputs_of
 from credo.posterior.linearised import Linearisation, moments_by_block
