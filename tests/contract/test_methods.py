@@ -10,7 +10,6 @@ from flax import nnx
 
 import credo
 from credo import random
-from credo.covariance.storage import root_arrays
 from credo.inference.engine import driver as engine
 from credo.inference.registry import METHODS
 from tests.kills import fit_through_kills, write_at_every_chunk
@@ -88,7 +87,7 @@ def arrays_of(posterior) -> dict[str, np.ndarray]:
     if isinstance(posterior, credo.Dropout):
         return posterior.mean | posterior.rates
     if isinstance(posterior, credo.Gaussian):
-        return posterior.mean | root_arrays(posterior.root)
+        return posterior.mean | posterior.root.to_arrays()
     return posterior.theta | (posterior.infos or {})
 
 

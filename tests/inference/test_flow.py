@@ -34,9 +34,8 @@ def method(family: object = "flow", steps: int = STEPS, **settings: object) -> c
 
 def gap(posterior: Flow | Gaussian, data: credo.Data, log_evidence: float, num: int = 20_000) -> tuple[float, float]:
     """KL(q ‖ posterior) = log evidence − ELBO, with its standard error."""
-    q = (posterior.location, posterior.warp) if isinstance(posterior, Flow) else (posterior.mean, posterior.root)
     keys = jax.random.split(random.key(9), num)
-    weights = np.asarray(log_weights(posterior.model, *q, keys, data.batch()), np.float64)
+    weights = np.asarray(log_weights(posterior.model, *posterior.centre_and_root, keys, data.batch()), np.float64)
     return log_evidence - weights.mean(), weights.std() / math.sqrt(num)
 
 
@@ -76,7 +75,7 @@ def test_log_q_is_the_change_of_variables() -> None:
 
 def test_draws_have_that_density() -> None:
     """E_q[p/q] = 1 for a normalised p inside q, and E_q[p/q · theta] is the mean of p."""
-    offset, log_q = jax.jit(jax.vmap(bent(0.15).draw))(jax.random.split(random.key(0), 100_000))
+    offset, log_q = jax.jit(jax.vmap(bent(0.15).draw_and_log_q))(jax.random.split(random.key(0), 100_000))
     theta = np.concatenate([np.asarray(offset[name]).reshape(100_000, -1) for name in TEMPLATE], axis=1)
     centre, scale = np.median(theta, axis=0), 0.5 * theta.std(axis=0)
     weights = np.exp(stats.norm.logpdf(theta, centre, scale).sum(1) - np.asarray(log_q, np.float64))

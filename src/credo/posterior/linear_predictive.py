@@ -17,7 +17,7 @@ import numpyro.distributions as dist
 from scipy.special import ndtri
 
 from credo import random
-from credo.covariance.roots import Root
+from credo.covariance import Root
 from credo.data import Scaling
 from credo.models.outputs import BinaryOutputs, ClassOutputs, CorrelatedOutputs, NormalOutputs, Outputs
 from credo.posterior.base import Provenance

@@ -17,17 +17,18 @@ Martens, "A Kronecker-factored approximate Fisher matrix for convolution layers"
 """
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Literal, Protocol, get_args
+from typing import Literal, get_args
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from credo import random
+from credo.covariance import Blocks, Diagonal, Joined, Kronecker, Root, Shrunk
 from credo.covariance.layers import Layer
 from credo.covariance.layout import Layout
-from credo.covariance.roots import Blocks, Diagonal, Joined, Kronecker, Root, Shrunk
 from credo.inference.laplace.row_sums import Problem, blocks, diagonal, flattened, hessian, kronecker, products, some_of
 from credo.typing import Array, Batch, Theta
 
@@ -41,12 +42,14 @@ SHARES = np.array([0.0, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0], np.float
 MAX_BLOCK = 4096
 
 
-class Curvature(Protocol):
+class Curvature(ABC):
     """H, in a structure."""
 
+    @abstractmethod
     def root(self, precision: Theta) -> Root:
         """√Σ of Σ = (H + diag(precision))⁻¹."""
 
+    @abstractmethod
     def times(self, factor: Array) -> "Curvature":
         """factor · H: what a noise of another size makes of it."""
 
@@ -54,11 +57,16 @@ class Curvature(Protocol):
         """The root also where rounding has left H + diag(precision) without one; and the share of its diagonal that was
         added for it. It has no gradient.
         """
+        return self.root(precision), jnp.zeros(())
+
+    def plus(self, couplings: Array) -> "Curvature":
+        """H + a matrix over all entries: only a full one has room for it."""
+        raise TypeError(f"{type(self).__name__} has no room for a full matrix")
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class BlockCurvature:
+class BlockCurvature(Curvature):
     """H of full blocks, one for each group of arrays; one group is the full matrix."""
 
     matrices: Theta
@@ -85,6 +93,9 @@ class BlockCurvature:
         root = Blocks({group: found[None] for group, (found, _) in pairs.items()}, self.layout)
         return root, jnp.max(jnp.stack([jnp.zeros(()), *shares]))
 
+    def plus(self, couplings: Array) -> "BlockCurvature":
+        return BlockCurvature({"all": self.matrices["all"] + couplings}, self.layout)
+
     def _diagonals(self, precision: Theta) -> Theta:
         """The precision of each group, (1, width)."""
         return self.layout.gather(precision, {group: (1, len(matrix)) for group, matrix in self.matrices.items()})
@@ -92,7 +103,7 @@ class BlockCurvature:
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class DiagonalCurvature:
+class DiagonalCurvature(Curvature):
     """H = diag(values)."""
 
     values: Theta
@@ -103,13 +114,10 @@ class DiagonalCurvature:
     def times(self, factor: Array) -> "DiagonalCurvature":
         return DiagonalCurvature({name: factor * value for name, value in self.values.items()})
 
-    def damped_root(self, precision: Theta) -> tuple[Diagonal, Array]:
-        return self.root(precision), jnp.zeros(())
-
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class KroneckerCurvature:
+class KroneckerCurvature(Curvature):
     """H = A ⊗ G for each layer, with A of its inputs and G of its gradients; full blocks for other arrays.
 
     The precision must be the same for all that leaves an input of a layer: one number for a kernel, or one per row of
@@ -150,7 +158,7 @@ class KroneckerCurvature:
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class LowRankCurvature:
+class LowRankCurvature(Curvature):
     """H = U diag(values) Uᵀ of r columns: the directions in which the data say most."""
 
     columns: Theta
@@ -163,9 +171,6 @@ class LowRankCurvature:
 
     def times(self, factor: Array) -> "LowRankCurvature":
         return LowRankCurvature(self.columns, factor * self.values)
-
-    def damped_root(self, precision: Theta) -> tuple[Shrunk, Array]:
-        return self.root(precision), jnp.zeros(())
 
 
 def curvature_of(

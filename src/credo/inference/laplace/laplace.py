@@ -24,15 +24,15 @@ import optax
 
 from credo._checks import require_at_least
 from credo._text import nearest
+from credo.covariance import Root
 from credo.covariance.layout import Layout
-from credo.covariance.roots import Root
 from credo.data import as_data
 from credo.diagnostics.laplace import LaplaceEvidence
 from credo.inference.engine import driver as engine
 from credo.inference.guide import Guide
-from credo.inference.laplace.curvature import BlockCurvature, Curvature, Structure, check_kronecker, curvature_of
+from credo.inference.laplace.curvature import Curvature, Structure, check_kronecker, curvature_of
 from credo.inference.laplace.evidence import log_evidence_of, prior_precision, tuned_xi
-from credo.inference.laplace.row_sums import Kind, Problem, flattened, gradient
+from credo.inference.laplace.row_sums import CurvatureKind, Problem, flattened, gradient
 from credo.inference.method import Method
 from credo.inference.needs import Needs, refuse_if_too_large
 from credo.inference.plan import Plan
@@ -86,14 +86,14 @@ class Laplace(Method):
 
     structure: Structure = "kronecker"
     subset: str | tuple[str, ...] = "all"
-    curvature: Kind = "ggn"
+    curvature: CurvatureKind = "ggn"
     prediction: Prediction = "linear"
     training: MAP = field(default_factory=MAP)
     rank: int = 50
     tuning_rounds: int = 1
 
     def __post_init__(self) -> None:
-        for name, kinds in (("structure", Structure), ("curvature", Kind), ("prediction", Prediction)):
+        for name, kinds in (("structure", Structure), ("curvature", CurvatureKind), ("prediction", Prediction)):
             value, known = getattr(self, name), get_args(kinds)
             if value not in known:
                 raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}{nearest(str(value), known)}")
@@ -282,9 +282,9 @@ class Laplace(Method):
 
     def _curvature(self, problem: Problem, theta: Theta, data: Batch, seed: int) -> Curvature:
         found = curvature_of(problem, theta, data, self.structure, rank=self.rank, seed=seed)
-        if isinstance(found, BlockCurvature) and problem.model.hierarchical_sites.intersection(problem.names):
+        if problem.model.hierarchical_sites.intersection(problem.names):
             # What the prior couples beyond its diagonal goes where the data's couplings are.
-            return replace(found, matrices={"all": found.matrices["all"] + _prior_couplings(problem, theta)})
+            return found.plus(_prior_couplings(problem, theta))
         return found
 
     def _trained_on(self, model: Model, theta: Theta, data: Batch, seed: int) -> Theta:
@@ -306,13 +306,12 @@ def _damped_root(curvature: Curvature, precision: Theta) -> tuple[Root, Array, A
 @jax.jit
 def _root_and_more(curvature: Curvature, precision: Theta) -> tuple[Root, Array, Array, Theta]:
     root, damping = curvature.damped_root(precision)
-    return root, root.log_det(), damping, root.variance()
+    return root, root.half_log_det(), damping, root.variance()
 
 
 def _newton_gain(root: Root, slope: Theta) -> float:
     """½ gᵀ Σ g: what one Newton step would add to the log joint density. At a mode, nothing."""
-    shapes = {name: jax.ShapeDtypeStruct(shape, jnp.float32) for name, shape in root.noise_shapes().items()}
-    (along,) = jax.jit(jax.linear_transpose(root.offset, shapes))(slope)
+    along = jax.jit(lambda slope: root.transposed(slope))(slope)
     return 0.5 * float(sum(np.sum(np.square(leaf)) for leaf in along.values()))
 
 

@@ -20,8 +20,7 @@ import optax
 
 from credo._checks import require_at_least
 from credo._text import nearest
-from credo.covariance.roots import Diagonal, Root, draw_noise, entropy, log_density
-from credo.covariance.warp import Warp
+from credo.covariance import Root
 from credo.inference.guide import Guide
 from credo.inference.method import Method
 from credo.inference.needs import Needs
@@ -29,7 +28,7 @@ from credo.inference.plan import Plan
 from credo.inference.point.map import Schedule, named_optimizer
 from credo.inference.run import Run
 from credo.inference.variational import local_noise
-from credo.inference.variational.families import INSTEAD_OF_FLOW, Family, FlowFamily, MeanField, as_family
+from credo.inference.variational.families import INSTEAD_OF_FLOW, Family, as_family
 from credo.inference.variational.importance import evidence
 from credo.models.program import Model
 from credo.posterior import Flow, Gaussian, Provenance
@@ -128,11 +127,11 @@ class BayesByBackprop(Method):
         if self.estimator is not None and self.estimator not in known:
             suggestion = nearest(str(self.estimator), known)
             raise ValueError(f"estimator must be one of {', '.join(known)}, got {self.estimator!r}{suggestion}")
-        if self.estimator not in (None, "weights") and isinstance(self.chosen_family, FlowFamily):
+        if self.estimator not in (None, "weights") and not self.chosen_family.is_gaussian:
             raise ValueError(
                 f"the estimator {self.estimator!r} needs a Gaussian q; with family={self.family!r} take 'weights'"
             )
-        if self.estimator in ("local", "flipout") and not isinstance(self.chosen_family, MeanField):
+        if self.estimator in ("local", "flipout") and not self.chosen_family.is_independent:
             raise ValueError(
                 f"the estimator {self.estimator!r} needs independent weights, family='diagonal'; with "
                 f"family={self.family!r} take 'weights' or 'landing'"
@@ -169,14 +168,13 @@ class BayesByBackprop(Method):
 
     @property
     def smaller(self) -> str:
-        is_flow = isinstance(self.chosen_family, FlowFamily)
-        return INSTEAD_OF_FLOW if is_flow else "take family='low_rank' or family='diagonal'"
+        return "take family='low_rank' or family='diagonal'" if self.chosen_family.is_gaussian else INSTEAD_OF_FLOW
 
     def chosen_estimator(self, model: Model) -> Estimator:
         """The estimator that is set, or the one with the least noise that fits the family and the model."""
         if self.estimator is not None:
             return self.estimator
-        fits = isinstance(self.chosen_family, MeanField) and _has_kernels(model)
+        fits = self.chosen_family.is_independent and _has_kernels(model)
         return "local" if fits else "weights"
 
     def describe(self, model: Model, data: Any) -> Needs:
@@ -184,7 +182,7 @@ class BayesByBackprop(Method):
         of_root = self.chosen_family.num_parameters(bound.template)
         num = bound.num_parameters + of_root
         # phi, its gradient, and two moments of the optimiser.
-        kind = "flow" if isinstance(self.chosen_family, FlowFamily) else "Gaussian"
+        kind = "Gaussian" if self.chosen_family.is_gaussian else "flow"
         parts = f"{bound.num_parameters:,} in its mean, {of_root:,} in its root"
         return Needs(bound.num_parameters, f"a {kind} of {num:,} variational parameters ({parts})", 4 * 4 * num)
 
@@ -236,13 +234,13 @@ class BayesByBackprop(Method):
         """E_q[log p(D | theta)] and KL(q ‖ p), from one draw."""
         weights_key, units_key, latents_key = jax.random.split(key, 3)
         estimator = self.chosen_estimator(model)
-        root = self.chosen_family.root(phi.root, model.template)
-        if isinstance(root, Warp):
-            offset, log_q = root.draw(weights_key)
+        root: Any = self.chosen_family.root(phi.root, model.template)
+        if not self.chosen_family.is_gaussian:
+            offset, log_q = root.draw_and_log_q(weights_key)
             theta = {name: phi.mean[name] + offset[name] for name in phi.mean}
             log_prior, log_likelihood = model.log_parts(theta | phi.xi, batch, key=latents_key)
             return log_likelihood, log_q - log_prior
-        offset = root.offset(draw_noise(weights_key, root))
+        offset = root.draw(weights_key)
         theta = {name: phi.mean[name] + offset[name] for name in phi.mean}
         if estimator == "landing":
             log_prior, log_likelihood = model.log_parts(theta | phi.xi, batch, key=latents_key)
@@ -254,18 +252,18 @@ class BayesByBackprop(Method):
                 lambda own: model.log_parts(own | phi.xi, batch, key=latents_key)[1],
                 theta,
                 phi.mean,
-                root.scale,  # type: ignore[attr-defined]
+                root.scale,
                 units_key,
                 kind=estimator,
             )
-        return log_likelihood, -entropy(root, model.num_parameters) - log_prior
+        return log_likelihood, -root.entropy() - log_prior
 
     def _moments(self, model: Model, mean: Theta, root: Root) -> tuple[Theta, Theta]:
         """Of the latents whose expected log prior may be taken in closed form.
 
         A weight and the latent scale of its prior are independent under a diagonal q only; else both are drawn.
         """
-        drawn = () if isinstance(root, Diagonal) else model.hierarchical_sites
+        drawn = () if self.chosen_family.is_independent else model.hierarchical_sites
         variance = root.variance()
         names = [name for name in mean if name not in drawn]
         return {name: mean[name] for name in names}, {name: variance[name] for name in names}
@@ -294,9 +292,8 @@ class BayesByBackprop(Method):
         root = jax.jit(lambda raw: self.chosen_family.root(raw, model.template))(state.phi.root)
         # After an early stop the engine's chunk runs on without moving; those steps are no part of the trace.
         num_steps = int(state.step)
-        if isinstance(root, Warp):
-            return _as_flow(self, frozen, run, location=state.phi.mean, warp=root, num_steps=num_steps)
-        return as_gaussian(self, frozen, run, mean=state.phi.mean, root=root, num_steps=num_steps)
+        kind = Gaussian if self.chosen_family.is_gaussian else Flow
+        return kind(frozen, *_as_numpy(state.phi.mean, root), **_origin(self, run, num_steps))
 
     def judged(self, posterior: "Gaussian | Flow", data: Batch) -> "Gaussian | Flow":  # type: ignore[override]
         return replace(posterior, evidence=evidence(posterior, data))
@@ -305,25 +302,16 @@ class BayesByBackprop(Method):
 VI = BayesByBackprop
 
 
-def as_gaussian(
-    method: Method, model: Model, run: "Run", *, mean: Theta, root: Root, num_steps: int | None = None
-) -> "Gaussian":
+def as_gaussian(method: Method, model: Model, run: "Run", *, mean: Theta, root: Root) -> "Gaussian":
     """The posterior of a run that has found a mean and a root, with the parts of its ELBO by step."""
-    return Gaussian(model, *_as_numpy(mean, root), **_origin(method, run, num_steps))
-
-
-def _as_flow(
-    method: Method, model: Model, run: "Run", *, location: Theta, warp: Warp, num_steps: int | None = None
-) -> "Flow":
-    """The same, of a run that has found a location and a warp."""
-    return Flow(model, *_as_numpy(location, warp), **_origin(method, run, num_steps))
+    return Gaussian(model, *_as_numpy(mean, root), **_origin(method, run))
 
 
 def _as_numpy(location: Theta, root: Any) -> tuple[Theta, Any]:
     return {name: np.asarray(leaf) for name, leaf in location.items()}, jax.tree.map(np.asarray, root)
 
 
-def _origin(method: Method, run: "Run", num_steps: int | None) -> dict[str, Any]:
+def _origin(method: Method, run: "Run", num_steps: int | None = None) -> dict[str, Any]:
     """How a posterior came about, and the parts of its ELBO by step."""
     figures = {name: values for name, values in run.infos._asdict().items() if name != "log_joint"}
     return {
@@ -336,7 +324,7 @@ def _log_q_of_theta_alone(mean: Theta, root: Root, theta: Theta) -> Array:
     """log q(theta), whose gradient is taken through theta only: the rest of it is zero on average."""
     fixed_mean, fixed_root = jax.lax.stop_gradient((mean, root))
     offset = {name: theta[name] - fixed_mean[name] for name in theta}
-    return log_density(fixed_root, offset, sum(leaf.size for leaf in mean.values()))
+    return fixed_root.log_density(offset)
 
 
 def _has_kernels(model: Model) -> bool:
