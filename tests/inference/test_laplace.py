@@ -18,6 +18,7 @@ from credo.inference.laplace.evidence import _half_log_det, log_evidence, prior_
 from credo.inference.laplace.row_sums import Problem
 from credo.models.outputs import outputs_of
 from credo.posterior.linearised import Linearisation, moments_by_block
+from tests.dense import dense
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 3)).astype(np.float32)
@@ -95,7 +96,7 @@ def test_linear_regression_is_exact(structure):
     found = np.append(posterior.mean["head.kernel"][:, 0], posterior.mean["head.bias"])
     np.testing.assert_allclose(found, mean, atol=1e-3)
     order = {"head.kernel": None, "head.bias": None}
-    np.testing.assert_allclose(posterior.root.dense(order), covariance, atol=1e-5 * np.abs(covariance).max())
+    np.testing.assert_allclose(dense(posterior.root, order), covariance, atol=1e-5 * np.abs(covariance).max())
     assert posterior.evidence.log_evidence == pytest.approx(evidence, rel=1e-5)
     new = np.c_[X[:5], np.ones(5)]
     prediction = posterior.predict(X[:5])
@@ -190,7 +191,7 @@ def test_roots_are_consistent(structure):
     precision = {name: jnp.full(leaf.shape, 2.0 if "kernel" in name else 0.5) for name, leaf in theta.items()}
     curvature = curvature_of(problem, theta, data, structure, rank=100)
     root = curvature.root(precision)
-    matrix = root.dense(problem.model.template).astype(np.float64)
+    matrix = dense(root, problem.model.template).astype(np.float64)
     flat = np.concatenate([np.ravel(root.variance()[name]) for name in problem.names])
     np.testing.assert_allclose(flat, np.diag(matrix), rtol=1e-3)
     assert float(root.half_log_det()) == pytest.approx(0.5 * np.linalg.slogdet(matrix)[1], abs=1e-2)
@@ -217,7 +218,7 @@ def test_linear_prediction_has_two_routes_and_one_answer(name, structure):
     linear = Linearisation.of(posterior.model, posterior.mean, posterior.root)
     _, covariance = moments_by_block(linear, posterior.mean, posterior.root, x[:7])
     order = dict.fromkeys(posterior.model.template)
-    sigma = posterior.root.dense(order)
+    sigma = dense(posterior.root, order)
     rows = row_jacobian(linear.function(posterior.mean), posterior.mean, x[:7])
     jacobian = np.concatenate([np.asarray(rows[name]).reshape(7, linear.num_outputs, -1) for name in order], axis=2)
     np.testing.assert_allclose(covariance, jacobian @ sigma @ np.swapaxes(jacobian, 1, 2), rtol=2e-3, atol=1e-5)

@@ -13,6 +13,7 @@ from credo.covariance import Blocks, Diagonal, Joined, Kronecker, LowRank, Root,
 from credo.covariance.layers import Layer
 from credo.covariance.layout import Layout
 from credo.inference.variational.families import BlockFamily, Family, FullRank, LowRankFamily, MeanField, as_family
+from tests.dense import dense
 from tests.statistical.moments import NUM_STANDARD_ERRORS
 
 SHAPES = {"hidden.kernel": (2, 3), "hidden.bias": (3,), "noise": ()}
@@ -54,14 +55,14 @@ def test_numbers_behind_a_root(case):
 
 def test_starts_as_a_multiple_of_the_identity(case):
     family, _ = case
-    covariance = family.root(family.init(TEMPLATE, 0.3), TEMPLATE).dense(TEMPLATE)
+    covariance = dense(family.root(family.init(TEMPLATE, 0.3), TEMPLATE), TEMPLATE)
     # The columns of a low-rank root start small, not at zero.
     np.testing.assert_allclose(covariance, 0.09 * np.eye(NUM), atol=0.01)
 
 
 def test_answers_are_those_of_the_dense_matrix(case):
     root = some_root(case[0])
-    covariance = root.dense(TEMPLATE).astype(np.float64)
+    covariance = dense(root, TEMPLATE).astype(np.float64)
     np.testing.assert_allclose(flat(root.variance()), np.diag(covariance), rtol=1e-5)
     half_log_det = 0.5 * np.linalg.slogdet(covariance)[1]
     assert float(root.half_log_det()) == pytest.approx(half_log_det, rel=1e-4)
@@ -78,7 +79,7 @@ def test_draws_have_the_covariance(case):
     keys = jax.random.split(random.key(0), 20_000)
     draws = jax.jit(jax.vmap(root.draw))(keys)
     table = np.concatenate([np.asarray(draws[name]).reshape(len(keys), -1) for name in TEMPLATE], axis=1)
-    covariance = root.dense(TEMPLATE)
+    covariance = dense(root, TEMPLATE)
     # The standard error of a sample covariance of normal draws is √((Σᵢᵢ Σⱼⱼ + Σᵢⱼ²)/n).
     variances = np.diag(covariance)
     error = np.sqrt((np.outer(variances, variances) + covariance**2) / len(keys))
@@ -89,7 +90,7 @@ def test_storage_round_trip(case):
     root = some_root(case[0])
     again = Root.from_arrays(json.loads(json.dumps(root.config())), root.to_arrays())
     assert type(again) is type(root)
-    np.testing.assert_array_equal(again.dense(TEMPLATE), root.dense(TEMPLATE))
+    np.testing.assert_array_equal(dense(again, TEMPLATE), dense(root, TEMPLATE))
 
 
 LAYER = Layer("w", (2, 3), (0, 1), 2, True, "b")
@@ -155,7 +156,7 @@ def test_a_part_that_is_independent_has_a_root_of_its_own(family):
     root, names = some_root(family), ["hidden.kernel", "hidden.bias"]
     part = root.restricted(names)
     assert set(part.names) == set(names)
-    np.testing.assert_array_equal(part.dense(names), root.dense(names))
+    np.testing.assert_array_equal(dense(part, names), dense(root, names))
 
 
 @pytest.mark.parametrize("family", [LowRankFamily(4), FullRank(), BlockFamily()])
@@ -171,7 +172,7 @@ def test_the_columns_are_lower_triangular():
 
 
 def test_blocks_know_nothing_of_each_other():
-    covariance = some_root(BlockFamily(4)).dense(TEMPLATE)
+    covariance = dense(some_root(BlockFamily(4)), TEMPLATE)
     block = np.arange(NUM) // 4
     assert np.all(covariance[block[:, None] != block] == 0)
     assert np.all(covariance[block[:, None] == block] != 0)

@@ -14,6 +14,7 @@ from credo import random
 from credo.covariance import Diagonal, LowRank
 from credo.inference.engine import driver as engine
 from credo.inference.variational.swag import LEAST_VARIANCE, SWAG, Iterates
+from tests.dense import dense
 from tests.statistical.targets import NOISE, Target, linear_regression
 
 # 13 iterates, of which the last step but two is one.
@@ -72,7 +73,7 @@ def test_low_rank_moments_are_those_of_the_iterates(model: credo.Model, data: cr
     assert iterates.shape == (SHORT.num_collected, 14) == (13, 14)
     mean, variance = iterates.mean(0), iterates.var(0)
     last = iterates[-5:] - mean
-    covariance = posterior.root.dense(model.template)
+    covariance = dense(posterior.root, model.template)
     np.testing.assert_allclose(mean_of(posterior), mean, rtol=1e-5, atol=1e-7)
     np.testing.assert_allclose(
         covariance, 0.5 * np.diag(variance) + 0.5 * last.T @ last / 4, rtol=1e-5, atol=1e-5 * variance.max()
@@ -105,7 +106,7 @@ def test_as_many_columns_as_iterates_are_their_sample_covariance(
     assert posterior.root.rank == 13
     expected = 0.5 * np.diag(iterates.var(0)) + 0.5 * np.cov(iterates.T)
     np.testing.assert_allclose(
-        posterior.root.dense(model.template), expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max()
+        dense(posterior.root, model.template), expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max()
     )
 
 
@@ -113,7 +114,7 @@ def test_draws_have_the_covariance_of_the_root(model: credo.Model, data: credo.D
     posterior, _ = fitted(model, data, SHORT)
     num = 20_000
     draws = flat(posterior.sample(random.key(0), num), model)
-    covariance = posterior.root.dense(model.template)
+    covariance = dense(posterior.root, model.template)
     # The sd of an entry of a sample covariance is at most √(2/num) of the product of the two sds.
     sds = np.sqrt(np.diag(covariance))
     np.testing.assert_array_less(np.abs(np.cov(draws.T) - covariance), 5 * np.sqrt(2 / num) * np.outer(sds, sds))

@@ -16,6 +16,7 @@ from credo import random
 from credo.inference.variational.families import BlockFamily, LowRankFamily
 from credo.inference.variational.vi import Phi
 from credo.typing import Batch
+from tests.dense import dense
 from tests.statistical.targets import NOISE, Target, linear_regression
 
 STEPS = 3000
@@ -41,7 +42,7 @@ def fitted(target: Target, **settings: object) -> tuple[credo.Gaussian, np.ndarr
     method = credo.BayesByBackprop(num_steps=STEPS, learning_rate=rate, initial_scale=0.1, **settings)
     posterior = credo.fit(target.model, target.data, method)
     mean = np.concatenate([posterior.mean[name].ravel() for name in posterior.model.template])
-    covariance = posterior.root.dense(posterior.model.template)
+    covariance = dense(posterior.root, posterior.model.template)
     order = np.argsort(
         ["bias" in name for name, leaf in posterior.mean.items() for _ in range(leaf.size)], kind="stable"
     )

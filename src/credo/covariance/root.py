@@ -21,6 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from credo import random
+from credo._files import group_of, named
 from credo.covariance.layers import Jacobian, Layer, jacobians, row_jacobian
 from credo.typing import Array, Key, Theta
 
@@ -98,16 +99,6 @@ class Root(ABC):
         (noise,) = jax.linear_transpose(self.offset, shapes)(gradient)
         return noise
 
-    def dense(self, order: Iterable[str]) -> np.ndarray:
-        """Σ as a matrix over the entries of the arrays in that order: for tests, and for small models."""
-        shapes = self.noise_shapes()
-        sizes = [math.prod(shape) for shape in shapes.values()]
-        parts = np.split(np.eye(sum(sizes), dtype=np.float32), np.cumsum(sizes)[:-1], axis=1)
-        noise = {name: part.reshape(-1, *shape) for part, (name, shape) in zip(parts, shapes.items(), strict=True)}
-        offset = jax.jit(jax.vmap(self.offset))(noise)
-        columns = [np.reshape(offset[name], (sum(sizes), -1)) for name in order if name in offset]
-        return np.concatenate(columns, axis=1).T @ np.concatenate(columns, axis=1)
-
     def restricted(self, names: Collection[str]) -> "Root":
         """√Σ of some of its arrays, where these are independent of the others."""
         if set(names) != set(self.names):
@@ -170,21 +161,72 @@ class Root(ABC):
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Its arrays, by field and name."""
-        trees = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in self.config()}
-        return {f"{part}/{name}": np.asarray(leaf) for part, tree in trees.items() for name, leaf in tree.items()}
+        config = self.config()
+        return named(**{field.name: getattr(self, field.name) for field in fields(self) if field.name not in config})
 
     @classmethod
     def from_arrays(cls, config: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> "Root":
         """The root, of any kind, that has this `config` and these arrays."""
         kind = {kind.__name__: kind for kind in Root.__subclasses__()}[config["kind"]]
         # A model without theta, all of whose weights are parameters, has empty trees.
-        trees = {field.name: under(field.name, arrays) for field in fields(kind) if field.name not in config}
+        trees = {field.name: group_of(arrays, field.name) for field in fields(kind) if field.name not in config}
         return kind(**trees, **kind.from_config(config, arrays))
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
         """The fields of a kind that are no trees of arrays, from its `config`."""
         return {}
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Joined(Root):
+    """Roots over different arrays of theta, independent of each other."""
+
+    parts: tuple[Root, ...]
+
+    def shapes(self) -> Shapes:
+        return {name: shape for part in self.parts for name, shape in part.shapes().items()}
+
+    def noise_shapes(self) -> Shapes:
+        return {
+            f"{index}/{name}": shape
+            for index, part in enumerate(self.parts)
+            for name, shape in part.noise_shapes().items()
+        }
+
+    def offset(self, noise: Theta) -> Theta:
+        offset: Theta = {}
+        for index, part in enumerate(self.parts):
+            offset |= part.offset({name: noise[f"{index}/{name}"] for name in part.noise_shapes()})
+        return offset
+
+    def variance(self) -> Theta:
+        return {name: leaf for part in self.parts for name, leaf in part.variance().items()}
+
+    def half_log_det(self) -> Array:
+        return sum((part.half_log_det() for part in self.parts), start=jnp.zeros(()))
+
+    def squared_length(self, offset: Theta) -> Array:
+        return sum((part.squared_length(offset) for part in self.parts), start=jnp.zeros(()))
+
+    def output_covariance(self, function: Function, mean: Theta, x: Array, layers: Collection[Layer]) -> Array:
+        return sum((part.output_covariance(function, mean, x, layers) for part in self.parts), start=jnp.zeros(()))
+
+    def largest_jacobian(self, layers: Collection[Layer]) -> int:
+        return max(part.largest_jacobian(layers) for part in self.parts)
+
+    def config(self) -> dict[str, Any]:
+        return super().config() | {"parts": [part.config() for part in self.parts]}
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """Those of each part, under its number."""
+        return named(**{str(index): part.to_arrays() for index, part in enumerate(self.parts)})
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
+        configs = enumerate(config["parts"])
+        return {"parts": tuple(Root.from_arrays(part, group_of(arrays, str(index))) for index, part in configs)}
 
 
 def layer_covariance(layer: Layer, jacobian: Jacobian, variance: Array) -> Array:
@@ -195,12 +237,6 @@ def layer_covariance(layer: Layer, jacobian: Jacobian, variance: Array) -> Array
         return jnp.einsum("kno,no,lno->nkl", gradients, weights, gradients)
     whole = jacobian.whole() * jnp.sqrt(variance)
     return jnp.einsum("knio,lnio->nkl", whole, whole)
-
-
-def under(part: str, arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The arrays whose names begin with "part/", by the rest of their names."""
-    start = f"{part}/"
-    return {path.removeprefix(start): leaf for path, leaf in arrays.items() if path.startswith(start)}
 
 
 def tuples(value: Any) -> Any:

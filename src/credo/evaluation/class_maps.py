@@ -149,7 +149,7 @@ class RecalibratedClasses(ClassPredictive):
 
     def __init__(self, base: ClassPredictive, map: ClassMap) -> None:
         required(base, ClassPredictive)
-        super().__init__(base.conditional, base.draws, base.x, weights=base.weights, scaling=base.scaling)
+        super().__init__(base.conditional_of, base.draws, base.x, weights=base.weights, scaling=base.scaling)
         self.base = base
         self.map = map
 

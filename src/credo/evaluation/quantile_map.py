@@ -173,7 +173,7 @@ class RecalibratedRegression(RegressionPredictive):
 
     def __init__(self, base: RegressionPredictive, map: IsotonicQuantiles) -> None:
         required(base, RegressionPredictive)
-        super().__init__(base.conditional, base.draws, base.x, weights=base.weights, scaling=base.scaling)
+        super().__init__(base.conditional_of, base.draws, base.x, weights=base.weights, scaling=base.scaling)
         self.base = base
         self.map = map
         self._scores = NormalScores(base)

@@ -8,6 +8,7 @@ import jax
 import numpy as np
 
 from credo import random
+from credo._files import named
 from credo.covariance import Root
 from credo.covariance.warp import Warp
 from credo.data import Scaling
@@ -15,7 +16,7 @@ from credo.diagnostics import Diagnostics
 from credo.diagnostics.variational import ElboEvidence, diagnose_variational
 from credo.models.program import Model
 from credo.posterior.base import BasePosterior, Provenance, at_least_one
-from credo.posterior.saving import Parts, Stored, named
+from credo.posterior.saving import Parts, Stored
 from credo.typing import Key, Theta
 
 # Draws that the moments of a flow are taken from: an error of 2.5% of the sd in the mean, 1.8% in the sd.

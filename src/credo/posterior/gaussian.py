@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self
 import jax
 import numpy as np
 
+from credo._files import named
 from credo.covariance import Root
 from credo.data import Scaling
 from credo.diagnostics import Diagnostics
@@ -16,7 +17,7 @@ from credo.models.program import Model
 from credo.posterior.base import BasePosterior, Provenance, at_least_one
 from credo.posterior.linear_predictive import NUM_OUTPUT_DRAWS, linear_predictive
 from credo.posterior.linearised import Linearisation
-from credo.posterior.saving import Parts, Stored, named
+from credo.posterior.saving import Parts, Stored
 from credo.predictive import Predictive
 from credo.typing import Key, Theta
 

@@ -19,7 +19,7 @@ Martens, "A Kronecker-factored approximate Fisher matrix for convolution layers"
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
@@ -73,22 +73,14 @@ class BlockCurvature(Curvature):
     layout: Layout
 
     def root(self, precision: Theta) -> Blocks:
-        diagonals = self._diagonals(precision)
-        roots = {
-            group: _root_of_inverse(matrix + jnp.diag(diagonals[group][0]))[None]
-            for group, matrix in self.matrices.items()
-        }
-        return Blocks(roots, self.layout)
+        whole = self._plus_diagonal(precision)
+        return Blocks({group: _root_of_inverse(matrix)[None] for group, matrix in whole.items()}, self.layout)
 
     def times(self, factor: Array) -> "BlockCurvature":
         return BlockCurvature({group: factor * matrix for group, matrix in self.matrices.items()}, self.layout)
 
     def damped_root(self, precision: Theta) -> tuple[Blocks, Array]:
-        diagonals = self._diagonals(precision)
-        pairs = {
-            group: _damped_root_of_inverse(matrix + jnp.diag(diagonals[group][0]))
-            for group, matrix in self.matrices.items()
-        }
+        pairs = {group: _damped_root_of_inverse(matrix) for group, matrix in self._plus_diagonal(precision).items()}
         shares = [share for _, share in pairs.values()]
         root = Blocks({group: found[None] for group, (found, _) in pairs.items()}, self.layout)
         return root, jnp.max(jnp.stack([jnp.zeros(()), *shares]))
@@ -96,9 +88,10 @@ class BlockCurvature(Curvature):
     def plus(self, couplings: Array) -> "BlockCurvature":
         return BlockCurvature({"all": self.matrices["all"] + couplings}, self.layout)
 
-    def _diagonals(self, precision: Theta) -> Theta:
-        """The precision of each group, (1, width)."""
-        return self.layout.gather(precision, {group: (1, len(matrix)) for group, matrix in self.matrices.items()})
+    def _plus_diagonal(self, precision: Theta) -> Theta:
+        """H + P of each group."""
+        diagonals = self.layout.gather(precision, {group: (len(matrix),) for group, matrix in self.matrices.items()})
+        return {group: matrix + jnp.diag(diagonals[group]) for group, matrix in self.matrices.items()}
 
 
 @jax.tree_util.register_dataclass
@@ -179,16 +172,10 @@ def curvature_of(
     """H at theta, summed over all rows of the data.
 
     Arguments:
-        structure: "full", "block" (per layer), "kronecker", "diagonal" or "low_rank".
+        structure: "full", "block" (per layer), "kronecker", "diagonal" or "low_rank"; of a Hessian, which is no sum of
+            squares, "full" or "low_rank".
         rank, seed: of "low_rank".
     """
-    if structure not in get_args(Structure):
-        raise ValueError(f"structure must be one of {', '.join(get_args(Structure))}, got {structure!r}")
-    if problem.kind == "hessian" and structure not in ("full", "low_rank"):
-        raise ValueError(
-            f"curvature='hessian' is not a sum of squares, and has no {structure!r} form; take structure='full' or "
-            "'low_rank', or curvature='ggn'"
-        )
     if structure == "low_rank":
         return _low_rank(problem, theta, data, rank, seed)
     if structure == "diagonal":

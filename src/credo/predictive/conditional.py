@@ -1,0 +1,81 @@
+"""p(y | x, theta): the distribution of y in some rows, given theta, and what a prediction asks of it.
+
+Most often it is a NumPyro distribution. What kinds of distribution answer differently is dispatched on their type, so
+that another kind is registered here, or from outside.
+"""
+
+from functools import singledispatch
+from typing import Any, Protocol
+
+import jax.numpy as jnp
+import numpyro.distributions as dist
+
+from credo.typing import Array, Key, Theta
+
+
+class Conditional(Protocol):
+    """p(y | x, theta) of each row, the rows independent of each other."""
+
+    def shape(self) -> tuple[int, ...]:
+        """Of y, (rows, output…)."""
+
+    @property
+    def mean(self) -> Array:
+        """E[y | x, theta], (rows, output…)."""
+
+    @property
+    def variance(self) -> Array:
+        """Of each output alone, in the shape of the mean. Where outputs are correlated, see `covariance_of`."""
+
+    def log_prob(self, value: Array) -> Array:
+        """log p(y | x, theta) of each row, (rows,)."""
+
+    def sample(self, key: Key) -> Array:
+        """One y for each row."""
+
+
+class ConditionalOf(Protocol):
+    """p(y | x, theta) as a function of theta and the rows x, such as `Model.predictive`."""
+
+    def __call__(self, theta: Theta, x: Array, /) -> Conditional: ...
+
+
+@singledispatch
+def class_probs(conditional: Conditional) -> Array | None:
+    """The probabilities of the classes, (rows, classes), two for a binary y; None where y is no class label."""
+    return None
+
+
+for kind in (dist.CategoricalLogits, dist.CategoricalProbs):
+    class_probs.register(kind, lambda conditional: conditional.probs)
+for kind in (dist.BernoulliLogits, dist.BernoulliProbs):
+    class_probs.register(kind, lambda conditional: jnp.stack([1 - conditional.probs, conditional.probs], axis=-1))
+
+
+@singledispatch
+def each_output(conditional: Conditional) -> Any:
+    """The distribution of each output alone, where it has a `cdf` and an `icdf`: a tree of arrays, to be stacked."""
+    return conditional
+
+
+each_output.register(dist.Independent, lambda conditional: each_output(conditional.base_dist))
+each_output.register(dist.MultivariateNormal, lambda normal: dist.Normal(normal.mean, jnp.sqrt(normal.variance)))
+
+
+def mean_of(conditional: Conditional) -> Array:
+    """E[y | x, theta]; the probabilities of the classes."""
+    probs = class_probs(conditional)
+    return conditional.mean if probs is None else probs
+
+
+def covariance_of(conditional: Any) -> Array:
+    """Covariance of y given theta, (rows, outputs, outputs): diagonal, unless it has a `covariance_matrix`."""
+    if hasattr(conditional, "covariance_matrix"):
+        return jnp.broadcast_to(conditional.covariance_matrix, (*conditional.mean.shape, conditional.mean.shape[-1]))
+    variance = as_vector(conditional.variance)
+    return variance[..., None] * jnp.eye(variance.shape[-1])
+
+
+def as_vector(values: Array) -> Array:
+    """One output as a vector of one: (rows, outputs)."""
+    return values[:, None] if values.ndim == 1 else values
