@@ -170,7 +170,7 @@ def compare(
 
 def _log_evidence(posterior: Any) -> float | None:
     """log p(D) of a Laplace approximation: it compares models by their training data, given the same data."""
-    return (getattr(posterior, "evidence", None) or {}).get("log_evidence")
+    return getattr(getattr(posterior, "evidence", None), "log_evidence", None)
 
 
 def _cost(posterior: "Posterior | Recalibrated", x: np.ndarray, num_draws: int | None) -> Cost:
