@@ -42,10 +42,10 @@ def _swag(steps_per_epoch: int, epochs: int) -> Method:
     Of five pairs of rate and share that were tried with ten epochs and one seed, this has the best AUROC by entropy:
     0.973, the others 0.954 to 0.972.
     """
-    num_steps = steps_per_epoch * max(epochs // 2, 1)
+    collecting = steps_per_epoch * max(epochs // 2, 1)
     return credo.SWAG(
-        num_steps=num_steps,
-        num_warmup=steps_per_epoch * epochs - num_steps,
+        num_steps=steps_per_epoch * epochs,
+        num_warmup=steps_per_epoch * epochs - collecting,
         collect_every=steps_per_epoch // 4,
         learning_rate=0.05,
         collecting_rate=0.05,

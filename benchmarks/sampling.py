@@ -67,8 +67,7 @@ def trainings() -> None:
     """SWAG, half of whose steps collect, beside SGD with the same momentum."""
     title = f"{MLP.label}, batch {BATCH_SIZE}: training, {SWAG_STEPS:,} steps"
     table = new_table(title, "method", "time", "ratio to SGD", "asked")
-    half = SWAG_STEPS // 2
-    swag = credo.SWAG(num_warmup=half, num_steps=half, batch_size=BATCH_SIZE)
+    swag = credo.SWAG(num_steps=SWAG_STEPS, num_warmup=SWAG_STEPS // 2, batch_size=BATCH_SIZE)
     sides = {"SGD with momentum": _sgd(num_steps=SWAG_STEPS, momentum=swag.momentum), "SWAG": swag}
     times = best_of(5, {name: _training(method, MLP.model, MLP.arrays) for name, method in sides.items()})
     _print_ratios(table, times, {"SWAG": "≤ 1.1"})

@@ -6,6 +6,7 @@ from . import random as random
 from . import runs as runs
 from . import sklearn as sklearn
 from . import tables as tables
+from . import testing as testing
 from ._version import __version__ as __version__
 from .data import Data as Data
 from .data import datasets as datasets
@@ -27,12 +28,13 @@ from .inference.mcmc.metropolis import MetropolisHastings as MetropolisHastings
 from .inference.mcmc.metropolis import Proposal as Proposal
 from .inference.mcmc.nuts import NUTS as NUTS
 from .inference.mcmc.tempering import ParallelTempering as ParallelTempering
+from .inference.outcome import NonFiniteError as NonFiniteError
 from .inference.point.map import MAP as MAP
 from .inference.point.map import MLE as MLE
-from .inference.run import NonFiniteError as NonFiniteError
 from .inference.sgmcmc import schedules as schedules
 from .inference.sgmcmc.sghmc import SGHMC as SGHMC
 from .inference.sgmcmc.sgld import SGLD as SGLD
+from .inference.sgmcmc.sgnht import SGNHT as SGNHT
 from .inference.variational.ivon import IVON as IVON
 from .inference.variational.swag import SWAG as SWAG
 from .inference.variational.vi import VI as VI

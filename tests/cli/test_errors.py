@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from credo.cli.errors import told
-from credo.inference.run import NonFiniteError
+from credo.inference.outcome import NonFiniteError
 from tests.cli.conftest import QUICK
 
 

@@ -22,7 +22,7 @@ from credo import _files
 from credo.inference.engine import checkpoint
 from credo.inference.engine import driver as engine
 from credo.inference.engine.progress import Progress
-from tests.contract.test_methods import arrays_of, same_bits
+from credo.testing import same_bits
 from tests.kills import Killed, fit_through_kills, kill_at, write_at_every_chunk
 
 NETWORK = credo.networks.MLP([4], out=1)
@@ -68,7 +68,7 @@ def test_killed_at_every_write(model, method, data, tmp_path, monkeypatch):
 
     found, num_kills = fit_through_kills(monkeypatch, tmp_path, fit, every=1)
     assert num_kills >= 6
-    assert same_bits(arrays_of(found), arrays_of(fit()))
+    assert same_bits(found, fit())
 
 
 def test_goes_on_with_the_groups_it_began_with(data, tmp_path, monkeypatch):
@@ -111,7 +111,7 @@ def test_interrupted_run_goes_on(data, whole, tmp_path, monkeypatch):
             part = credo.fit(MODEL, data, NUTS, seed=3, checkpoint=tmp_path)
     assert part.provenance.interrupted
     found = credo.fit(MODEL, data, NUTS, seed=3, checkpoint=tmp_path, resume=True)
-    assert same_bits(arrays_of(found), arrays_of(whole))
+    assert same_bits(found, whole)
     assert not found.provenance.interrupted
 
 
@@ -119,7 +119,7 @@ def test_finished_run_is_not_run_again(data, whole, tmp_path, monkeypatch):
     credo.fit(MODEL, data, NUTS, seed=3, checkpoint=tmp_path)
     monkeypatch.setattr(engine, "run", lambda *args, **options: pytest.fail("it was run again"))
     again = credo.fit(MODEL, data, NUTS, seed=3, checkpoint=tmp_path, resume=True)
-    assert same_bits(arrays_of(again), arrays_of(whole))
+    assert same_bits(again, whole)
     assert sorted(re.sub("-.*", "", path.name) for path in tmp_path.iterdir()) == [
         "arrays",
         "fit.json",
@@ -156,7 +156,7 @@ def test_unfinished_run_is_not_overwritten(data, unfinished, whole):
     with pytest.raises(ValueError, match=r"holds a run that has not ended; pass resume=True"):
         credo.fit(MODEL, data, NUTS, seed=3, checkpoint=unfinished)
     found = credo.fit(MODEL, data, NUTS, seed=3, checkpoint=unfinished, resume=True)
-    assert same_bits(arrays_of(found), arrays_of(whole))
+    assert same_bits(found, whole)
     with pytest.raises(ValueError, match=r"holds a finished run"):
         credo.fit(MODEL, data, NUTS, seed=3, checkpoint=unfinished)
 
@@ -197,7 +197,7 @@ def test_second_process_is_refused(data, unfinished, whole):
     finally:
         os.close(handle)
     found = credo.fit(MODEL, data, NUTS, seed=3, checkpoint=unfinished, resume=True)
-    assert same_bits(arrays_of(found), arrays_of(whole))
+    assert same_bits(found, whole)
 
 
 @pytest.mark.parametrize("kind", ["fit", "unit", "state", "records"])
@@ -242,7 +242,7 @@ def test_full_disk_stops_the_run_and_loses_nothing(data, whole, tmp_path, monkey
             with pytest.raises(checkpoint.CheckpointError, match=r"No space left on device.*resume=True"):
                 credo.fit(MODEL, data, NUTS, seed=3, checkpoint=tmp_path, resume=True)
     found = credo.fit(MODEL, data, NUTS, seed=3, checkpoint=tmp_path, resume=True)
-    assert same_bits(arrays_of(found), arrays_of(whole))
+    assert same_bits(found, whole)
 
 
 def test_writer_of_arrays_says_that_the_disk_is_full(tmp_path, monkeypatch):
@@ -320,7 +320,7 @@ def check_kills(tmp_path: Path, method: str, num_kills: int, seed: int = 0) -> i
         done += 1
     for command in commands.values():
         subprocess.run(command, check=True, capture_output=True)
-    assert same_bits(arrays_of(credo.load(killed)), arrays_of(credo.load(undisturbed)))
+    assert same_bits(credo.load(killed), credo.load(undisturbed))
     shutil.rmtree(killed)
     shutil.rmtree(undisturbed)
     return done

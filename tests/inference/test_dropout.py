@@ -367,7 +367,7 @@ def test_any_noise(noise):
 @pytest.mark.parametrize("kind", ["bernoulli", "gaussian", "concrete"])
 def test_training_climbs_and_saves(kind, tmp_path):
     model = credo.models.classification(MLP([8], 3))
-    posterior = credo.fit(model, (X, LABELS), MCDropout(kind=kind, num_steps=300, num_draws=2), seed=1)
+    posterior = credo.fit(model, (X, LABELS), MCDropout(kind=kind, num_steps=300, draws_per_step=2), seed=1)
     elbo = posterior.trace["elbo"][0]
     assert elbo[-50:].mean() > elbo[:50].mean()
     parts = sum(posterior.trace[name] for name in ("log_likelihood", "log_prior", "entropy"))

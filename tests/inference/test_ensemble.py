@@ -15,6 +15,7 @@ import pytest
 import credo
 from credo import random
 from credo.inference.engine import driver as engine
+from credo.inference.outcome import Outcome
 from credo.posterior import Provenance
 from credo.posterior.loading import KINDS
 from credo.posterior.mixture import Mixture, PointEnsemble
@@ -59,7 +60,7 @@ def target() -> Target:
 def chosen_family() -> credo.BayesByBackprop:
     # The rate goes down to nothing: where a constant one leaves the members is a matter of chance.
     rate = optax.cosine_decay_schedule(0.02, 1500)
-    return credo.BayesByBackprop(num_steps=1500, learning_rate=rate, num_draws=8, start="prior")
+    return credo.BayesByBackprop(num_steps=1500, learning_rate=rate, draws_per_step=8, start="prior")
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +131,7 @@ def two_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "available_cores", lambda: 2)
 
 
-def run_of(method: credo.DeepEnsemble, records_per_chunk: int = engine.RECORDS_PER_CHUNK) -> engine.Run:
+def run_of(method: credo.DeepEnsemble, records_per_chunk: int = engine.RECORDS_PER_CHUNK) -> Outcome:
     return engine.run(method, SMALL.bind(CURVE), CURVE.batch(), records_per_chunk=records_per_chunk)
 
 
@@ -201,7 +202,7 @@ def test_members_of_large_networks_and_of_other_methods_run_apart() -> None:
 @pytest.mark.full
 @pytest.mark.usefixtures("two_workers")
 def test_members_in_lockstep_stop_each_for_itself() -> None:
-    inner = credo.BayesByBackprop(num_steps=5000, learning_rate=0.05, patience=1)
+    inner = credo.BayesByBackprop(num_steps=5000, learning_rate=0.05, elbo_patience=1)
     method = credo.DeepEnsemble(inner, members=4)
     run, short = run_of(method), run_of(method, records_per_chunk=30)
     assert same_bits(run.states, short.states)
@@ -513,7 +514,7 @@ def test_same_seed_same_bits(bimodal: tuple) -> None:
 
 
 def test_gaussians_that_stop_early_have_figures_of_one_length(bimodal: tuple) -> None:
-    inner = credo.BayesByBackprop(num_steps=20_000, learning_rate=0.05, start="prior", patience=2)
+    inner = credo.BayesByBackprop(num_steps=20_000, learning_rate=0.05, start="prior", elbo_patience=2)
     posterior = credo.fit(*bimodal, credo.DeepEnsemble(inner, members=3))
     lengths = {member.trace["elbo"].shape for member in posterior.members}
     assert len(lengths) == 1
@@ -811,7 +812,7 @@ def test_gaussians_and_draws_of_stochastic_gradients_are_members(target: Target,
     langevin = credo.SGLD(num_samples=6, num_warmup=5, num_chains=1)
     assert type(credo.fit(target.model, target.data, credo.DeepEnsemble(langevin, members=3))) is credo.Draws
     flow = credo.BayesByBackprop(num_steps=5, family="flow")
-    for inner in (credo.SWAG(num_steps=20, num_warmup=5, collect_every=2, rank=4), flow):
+    for inner in (credo.SWAG(num_steps=25, num_warmup=5, collect_every=2, rank=4), flow):
         posterior = credo.fit(target.model, target.data, credo.DeepEnsemble(inner, members=2))
         assert isinstance(posterior, Mixture)
         posterior.save(tmp_path / type(posterior.members[0]).__name__)

@@ -28,7 +28,7 @@ TEMPLATE = {"a": jax.ShapeDtypeStruct((3,), jnp.float32), "b": jax.ShapeDtypeStr
 
 def method(family: object = "flow", steps: int = STEPS, **settings: object) -> credo.BayesByBackprop:
     rate = optax.cosine_decay_schedule(0.02, steps)
-    usual = {"learning_rate": rate, "num_draws": 8, "initial_scale": 0.5, "start": "prior"}
+    usual = {"learning_rate": rate, "draws_per_step": 8, "initial_scale": 0.5, "start": "prior"}
     return credo.BayesByBackprop(num_steps=steps, family=family, **(usual | settings))
 
 
@@ -112,7 +112,7 @@ def test_every_pair_of_coordinates_meets_both_ways() -> None:
 def test_a_skewed_posterior() -> None:
     """The logarithm of a gamma variable: moments by polygamma functions; its flow bends where a Gaussian cannot."""
     target = skewed()
-    settings = {"num_draws": 64, "learning_rate": optax.cosine_decay_schedule(0.05, STEPS)}
+    settings = {"draws_per_step": 64, "learning_rate": optax.cosine_decay_schedule(0.05, STEPS)}
     flow = credo.fit(target.model, target.data, method(**settings))
     gaussian = credo.fit(target.model, target.data, method("full"))
     best_gaussian, _ = gap(gaussian, target.data, LOG_EVIDENCE)
@@ -149,7 +149,7 @@ def test_shapes_that_no_gaussian_has(program: object) -> None:
     data = credo.Data(np.zeros((2, 1)), np.zeros(2))
     # With fewer draws per step the noise decides in which of several shapes the flow ends.
     flow, gaussian = (
-        credo.fit(credo.Model(program), data, method(family, num_draws=32)) for family in ("flow", "full")
+        credo.fit(credo.Model(program), data, method(family, draws_per_step=32)) for family in ("flow", "full")
     )
     best_gaussian, _ = gap(gaussian, data, LOG_EVIDENCE)
     found, error = gap(flow, data, LOG_EVIDENCE)

@@ -15,6 +15,7 @@ from credo import random
 from credo.evaluation.discretisation import DiscretisationBias, discretisation_bias
 from credo.inference.engine import driver as engine
 from credo.inference.method import Method
+from credo.inference.outcome import Outcome
 from credo.inference.sgmcmc.schedules import Constant, Cosine, Polynomial
 from credo.inference.sgmcmc.sghmc import SGHMC
 from credo.inference.sgmcmc.sgld import SGLD
@@ -34,7 +35,7 @@ def model() -> credo.Model:
     return credo.models.regression(credo.networks.MLP([4], out=1), noise=0.3)
 
 
-def run_of(method: Method, model, data, *, seed: int = 0, records_per_chunk: int = 4096) -> engine.Run:
+def run_of(method: Method, model, data, *, seed: int = 0, records_per_chunk: int = 4096) -> Outcome:
     return engine.run(method, model.bind(data), data.batch(), seed=seed, records_per_chunk=records_per_chunk)
 
 

@@ -66,7 +66,7 @@ def test_a_chain_of_nuts_never_leaves_its_mode() -> None:
 
 @pytest.mark.parametrize("target", [linear_regression(), correlated_normal(), skewed()], ids=["linear", "corr", "skew"])
 def test_known_posteriors(target: Target) -> None:
-    method = replace(METHOD, num_samples=4000, num_leapfrogs=16, num_temperatures=4, hottest=0.01)
+    method = replace(METHOD, num_samples=4000, num_leapfrogs=16, num_temperatures=4, min_beta=0.01)
     posterior = credo.fit(target.model, target.data, method, seed=2)
     assert_moments(target.draws(posterior), target.mean, target.sd)
 
@@ -130,7 +130,11 @@ def test_swap_of_two_impossible_states_is_refused() -> None:
 
 @pytest.mark.parametrize(
     ("settings", "message"),
-    [({"num_temperatures": 1}, "num_temperatures"), ({"hottest": 1.0}, "hottest"), ({"num_leapfrogs": 0}, "leapfrogs")],
+    [
+        ({"num_temperatures": 1}, "num_temperatures"),
+        ({"min_beta": 1.0}, "min_beta"),
+        ({"num_leapfrogs": 0}, "leapfrogs"),
+    ],
 )
 def test_bad_settings_are_refused(settings: dict[str, float], message: str) -> None:
     with pytest.raises(ValueError, match=message):

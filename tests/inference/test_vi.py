@@ -125,7 +125,7 @@ def _gradient_sd(method: credo.BayesByBackprop, model: credo.Model, phi: Phi, ta
 def test_mean_field_finds_the_known_answer(target: Target) -> None:
     """Variances 1/Λᵢᵢ, not Σᵢᵢ: q must fit inside the posterior."""
     precision, covariance, evidence = exact(target)
-    posterior, mean, found = fitted(target, num_draws=16)
+    posterior, mean, found = fitted(target, draws_per_step=16)
     np.testing.assert_allclose(mean, target.mean, rtol=0.02)
     np.testing.assert_allclose(np.diag(found), 1 / np.diag(precision), rtol=0.03)
     assert np.max(np.abs(np.diag(found) / np.diag(covariance) - 1)) > 0.2
@@ -150,7 +150,7 @@ def test_rich_families_are_full(target: Target, family: object) -> None:
 
 def test_minibatches_find_the_same(target: Target) -> None:
     precision, _, _ = exact(target)
-    _, mean, found = fitted(target, batch_size=6, num_draws=8)
+    _, mean, found = fitted(target, batch_size=6, draws_per_step=8)
     np.testing.assert_allclose(mean, target.mean, atol=0.05)
     np.testing.assert_allclose(np.diag(found), 1 / np.diag(precision), rtol=0.15)
 
@@ -159,7 +159,7 @@ def test_a_kl_weight_is_a_tempered_posterior(target: Target) -> None:
     """With weight w the optimum is the posterior of likelihood^(1/w): colder, and not called Bayes."""
     design = np.column_stack([target.data.x, np.ones(30)])
     precision = np.eye(4) + design.T @ design / NOISE**2 / 0.2
-    _, _, found = fitted(target, family="full", kl_weight=0.2, num_draws=16, anneal_steps=100)
+    _, _, found = fitted(target, family="full", kl_weight=0.2, draws_per_step=16, anneal_steps=100)
     np.testing.assert_allclose(found, np.linalg.inv(precision), atol=0.1 * np.abs(np.linalg.inv(precision)).max())
 
 
@@ -276,7 +276,7 @@ def test_other_methods_take_the_learned_values_and_say_so(many_weights: credo.Da
 
 
 def test_early_stopping_on_the_smoothed_elbo(target: Target) -> None:
-    method = credo.BayesByBackprop(num_steps=50_000, learning_rate=0.05, initial_scale=0.1, patience=3)
+    method = credo.BayesByBackprop(num_steps=50_000, learning_rate=0.05, initial_scale=0.1, elbo_patience=3)
     posterior = credo.fit(target.model, target.data, method)
     assert 300 <= posterior.trace["elbo"].shape[1] < 20_000
     assert posterior.trace["elbo"].shape[1] % 100 == 0

@@ -16,7 +16,7 @@ SAMPLERS = {
     "metropolis-uniform": credo.Metropolis("uniform", num_samples=2000, thin=50, num_warmup=2000),
     "hmc": credo.HMC(num_samples=1500, num_warmup=500),
     "nuts": credo.NUTS(num_samples=1500, num_warmup=500),
-    "nuts-dense": credo.NUTS(num_samples=1500, num_warmup=500, mass="dense"),
+    "nuts-full": credo.NUTS(num_samples=1500, num_warmup=500, mass="full"),
 }
 
 
@@ -49,9 +49,9 @@ def test_marginal_predictive_of_linear_regression(linear: tuple[Target, credo.Dr
         credo.Metropolis(num_samples=2000, thin=400, num_warmup=5000),
         credo.HMC(num_samples=1500, num_warmup=500),
         credo.NUTS(num_samples=1500, num_warmup=500),
-        credo.NUTS(num_samples=1500, num_warmup=500, mass="dense"),
+        credo.NUTS(num_samples=1500, num_warmup=500, mass="full"),
     ],
-    ids=["metropolis", "hmc", "nuts", "nuts-dense"],
+    ids=["metropolis", "hmc", "nuts", "nuts-full"],
 )
 def test_correlated_normal(method: credo.NUTS) -> None:
     target = correlated_normal()

@@ -44,7 +44,7 @@ def assert_reference(posterior: credo.Draws, standard_error: float) -> None:
 
 def tempering(num_samples: int) -> ParallelTempering:
     # At β = 0.01 the noise is 1, as large as the difference of the folds: there is nothing left to cross.
-    return ParallelTempering(num_samples=num_samples, num_chains=8, hottest=0.01, target_acceptance=0.65)
+    return ParallelTempering(num_samples=num_samples, num_chains=8, min_beta=0.01, target_acceptance=0.65)
 
 
 @pytest.mark.full

@@ -15,6 +15,7 @@ from scipy.linalg import solve_discrete_lyapunov
 
 from credo.inference.engine import driver as engine
 from credo.inference.method import Method
+from credo.inference.outcome import Outcome
 from credo.inference.sgmcmc import schedules
 from credo.inference.sgmcmc.sghmc import SGHMC
 from credo.inference.sgmcmc.sgld import SGLD
@@ -38,7 +39,7 @@ def step_size(stiffness: float) -> float:
     return stiffness * NUM_DATA / LARGEST
 
 
-def fitted(method: Method, total: int = NUM_DATA, seed: int = 1) -> tuple[np.ndarray, engine.Run, Draws]:
+def fitted(method: Method, total: int = NUM_DATA, seed: int = 1) -> tuple[np.ndarray, Outcome, Draws]:
     """Draws (chains, draws, 4), the run, and the posterior; of a batch that says it is one of `total` rows."""
     model = TARGET.model.bind(TARGET.data)
     run = engine.run(method, model, TARGET.data.batch()._replace(total=total), seed=seed)
@@ -174,7 +175,7 @@ def test_minibatches_add_the_noise_of_their_gradients(stiffness: float, friction
 # -- preconditioning, decreasing steps ---------------------------------------------------------------------
 
 
-def metric_of(run: engine.Run) -> np.ndarray:
+def metric_of(run: Outcome) -> np.ndarray:
     """G of the first chain, as a matrix."""
     squares = run.states.mean_square
     names = sorted(squares, key=lambda name: "bias" in name)

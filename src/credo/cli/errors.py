@@ -47,7 +47,7 @@ def told(command: Callable[..., None]) -> Callable[..., None]:
 def _is_mendable(error: Exception) -> bool:
     if not isinstance(error, ArithmeticError):
         return True
-    from credo.inference.run import NonFiniteError
+    from credo.inference.outcome import NonFiniteError
 
     return isinstance(error, NonFiniteError)
 

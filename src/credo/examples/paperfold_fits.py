@@ -83,7 +83,7 @@ def _tempering(sizes: Sizes) -> Method:
         num_samples=sizes.num_tempered,
         num_warmup=sizes.num_warmup,
         num_chains=sizes.num_chains,
-        hottest=0.01,
+        min_beta=0.01,
         target_acceptance=0.65,
     )
 

@@ -112,7 +112,7 @@ def _by_size(model: Model, num_rows: int) -> Choice:
         laplace = Laplace(subset="last_layer", training=_training(num_rows))
         return Choice(laplace, "too many to train more than once, so Laplace makes the last layer uncertain")
     training = _training(num_rows)
-    swag = SWAG(num_steps=training.num_steps, num_warmup=training.num_steps)
+    swag = SWAG(num_steps=2 * training.num_steps, num_warmup=training.num_steps)
     return Choice(swag, "too many to train more than once, so SWAG fits a Gaussian to the end of one training")
 
 

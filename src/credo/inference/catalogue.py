@@ -15,7 +15,7 @@ import numpy as np
 from credo import models, networks
 from credo.inference.auto import rules
 from credo.inference.guide import EXACTNESS
-from credo.inference.method import Method
+from credo.inference.method import Method, Wrapper
 from credo.inference.needs import Needs, in_words
 from credo.inference.registry import METHODS, method_name
 from credo.models.program import Model
@@ -56,13 +56,14 @@ class Entry:
     @property
     def abilities(self) -> dict[str, bool]:
         """What some methods can do and others cannot."""
-        method = self.type()
-        # An ensemble, or a Laplace approximation, trains by another method.
-        parts = (method, getattr(method, "method", None), getattr(method, "training", None))
+        inner: Method = self.type()
+        plan = inner.plan()
+        while isinstance(inner, Wrapper):
+            inner = inner.inner
         return {
-            "runs on minibatches": any(hasattr(part, "batch_size") for part in parts),
-            "stops early by held-out data": method.uses_held_out,
-            "learns the parameters of a prior": method.learns_xi,
+            "runs on minibatches": hasattr(inner, "batch_size"),
+            "stops early by held-out data": plan.uses_held_out,
+            "learns the parameters of a prior": plan.learns_xi,
         }
 
     @property
@@ -80,7 +81,8 @@ class Entry:
         )
         able = [what for what, can in self.abilities.items() if can]
         exactness = {"exact?": f"{guide.exact}: {EXACTNESS[guide.exact]}"}
-        return exactness | said | ({"also": ", ".join(able)} if able else {})
+        trouble = {"if a run goes non-finite": self.type().words.if_non_finite}
+        return exactness | said | trouble | ({"also": ", ".join(able)} if able else {})
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""

@@ -12,16 +12,16 @@ import numpy as np
 from credo import random
 from credo.data import Data, as_data
 from credo.inference.auto import Choice, choose
-from credo.inference.engine import driver as engine
 from credo.inference.engine.fit_folder import FitFolder, identity_of
+from credo.inference.engine.stages import FitStages
 from credo.inference.ensemble.deep_ensemble import DeepEnsemble
 from credo.inference.method import Method
 from credo.inference.needs import refuse_if_too_large
+from credo.inference.outcome import NonFiniteError, Outcome
 from credo.inference.registry import as_method
-from credo.inference.run import NonFiniteError, Run
 from credo.inference.variational.vi import BayesByBackprop
 from credo.models.program import Model
-from credo.posterior import Draws, Posterior, load
+from credo.posterior import Posterior, load
 from credo.posterior.architectures import Architectures
 from credo.typing import Batch, Theta
 
@@ -29,7 +29,7 @@ from credo.typing import Batch, Theta
 def fit(
     model: Model | Sequence[Model],
     data: Any,
-    method: Method | Choice | str = "nuts",
+    method: Method | Choice | str = "auto",
     *,
     seed: int = 0,
     validation: Any = None,
@@ -43,7 +43,7 @@ def fit(
         model: of `credo.models`, or `credo.Model(program)`; for a `DeepEnsemble` also a list of models that agree
             about y, of different architectures, to whom its members are dealt in turn.
         data: `credo.Data`, or a pair (x, y) of arrays with one row per example.
-        method: a method such as `credo.NUTS(num_samples=500)`, or its name; "auto" takes what
+        method: a method such as `credo.NUTS(num_samples=500)`, or its name. "auto" takes what
             `credo.choose(model, data)` chooses by their sizes, and `posterior.provenance.why` says why.
         seed: the same seed gives the same bits.
         validation: held-out data for early stopping: `Data`, a pair, or the share of `data` to set aside.
@@ -63,7 +63,7 @@ def fit(
     models = [_as_model(one) for one in given]
     if method == "auto" and several:
         raise ValueError("model is a list, and 'auto' chooses for one; pass credo.DeepEnsemble(method, members=…)")
-    job = Job(as_data(data), validation, seed, progress)
+    job = Job(as_data(data), validation, seed, FitStages(progress=progress))
     if method == "auto":
         method = choose(models[0], job.data)
     choice = method if isinstance(method, Choice) else Choice(as_method(method))
@@ -76,7 +76,8 @@ def fit(
     with FitFolder(checkpoint, identity, resume=resume) as folder:
         if folder.is_finished:
             return load(checkpoint, model=models if several else models[0])
-        posterior = replace(job, folder=folder).fit_chosen(models, choice, several)
+        stages = FitStages(folder.checkpoints, progress=progress)
+        posterior = replace(job, stages=stages).fit_chosen(models, choice, several)
         if not posterior.provenance.interrupted:
             folder.finish(posterior)
         return posterior
@@ -89,8 +90,7 @@ class Job:
     data: Data
     validation: Any
     seed: int
-    progress: bool | None
-    folder: FitFolder | None = None
+    stages: FitStages
 
     def fit_chosen(self, models: Sequence[Model], choice: Choice, several: bool) -> Posterior:
         """The models by the method of choice; the posterior knows why that one."""
@@ -106,12 +106,12 @@ class Job:
         bound = self._with_learned_xi(method, bound, batch)
         try:
             starts = self._starts(method, bound, batch)
-            run = self._run(method, bound, batch, starts=starts, held_out=held_out)
+            outcome = self._run(method, bound, batch, starts=starts, held_out=held_out)
         except NonFiniteError as error:
             if error.posterior is not None:
                 error.posterior = error.posterior.placed(train)
             raise
-        return method.judged(method.posterior(bound, run), batch).placed(train)
+        return method.posterior(bound, outcome).placed(train)
 
     def fit_each(self, models: Sequence[Model], method: Method) -> Posterior:
         """An ensemble of several models: the members of each are one run."""
@@ -133,42 +133,35 @@ class Job:
                 break
         return method.mixed(parts, len(models), self.seed)
 
-    def _run(self, method: Method, model: Model, data: Batch, **options: Any) -> Run:
-        stage = self.folder.stage() if self.folder is not None else None
-        return engine.run(method, model, data, seed=self.seed, progress=self.progress, stage=stage, **options)
+    def _run(self, method: Method, model: Model, data: Batch, **options: Any) -> Outcome:
+        return self.stages.run(method, model, data, seed=self.seed, **options)
 
     def _with_learned_xi(self, method: Method, model: Model, data: Batch) -> Model:
         """Parameters of the prior (`param` sites) that the method itself does not learn: found first, then fixed."""
-        if not model.xi_template or method.learns_xi:
+        if not model.xi_template or method.plan().learns_xi:
             return model
         first = BayesByBackprop()
-        run = self._run(first, model, data)
+        outcome = self._run(first, model, data)
         warnings.warn(
             f"{type(method).__name__} does not learn the model's parameters {', '.join(model.xi_template)}: "
             "credo.BayesByBackprop() has found them first, and they are kept fixed",
             stacklevel=4,
         )
-        return first.posterior(model, run).model
+        return first.posterior(model, replace(outcome, stages=None)).model
 
     def _starts(self, method: Method, model: Model, data: Batch) -> Theta | None:
         """Where another method is to find the starting points, run it first: one member per chain, from the prior."""
-        if not isinstance(method.start, Method):
-            if method.start not in ("prior", "network"):
-                raise ValueError(
-                    f"start must be 'prior', 'network' or a method such as credo.MAP(), got {method.start!r}"
-                )
+        first = method.plan().start
+        if not isinstance(first, Method):
             return None
-        first = method.start
         plan = replace(first.plan(), num_chains=method.plan().num_chains)
         # A key apart from those of the chains, which are numbered from zero.
         draws = model.sample_prior(jax.random.fold_in(random.key(self.seed), 2**31), plan.num_chains)
-        run = self._run(first, model, data, plan=plan, starts=draws)
-        if run.interrupted:
+        outcome = self._run(first, model, data, plan=plan, starts=draws)
+        if outcome.interrupted:
             raise KeyboardInterrupt("interrupted on the way to the starting points: nothing has been drawn yet")
-        result = first.posterior(model, run)
-        if not isinstance(result, Draws):
-            raise ValueError(f"start: {type(first).__name__} leaves no draws to start from; use credo.MAP()")
-        return {name: leaf[:, -1] for name, leaf in result.theta.items()}
+        found: Any = first.posterior(model, outcome)
+        return {name: leaf[:, -1] for name, leaf in found.theta.items()}
 
 
 def _as_model(model: Any) -> Model:
@@ -183,7 +176,7 @@ def _as_model(model: Any) -> Model:
 def _split(data: Data, validation: Any, method: Method) -> tuple[Data, Batch | None]:
     if validation is None:
         return data, None
-    if not method.uses_held_out:
+    if not method.plan().uses_held_out:
         raise ValueError(f"validation: {type(method).__name__} does not stop early, so it has no use for held-out data")
     if isinstance(validation, float):
         train, rest = data.split(validation)
@@ -199,4 +192,4 @@ def _split(data: Data, validation: Any, method: Method) -> tuple[Data, Batch | N
 
 def _refuse_if_too_large(runs: Sequence[tuple[Method, Model]]) -> None:
     needs = [method.describe(model, None) for method, model in runs]
-    refuse_if_too_large(type(runs[0][0]).__name__, needs, runs[0][0].smaller)
+    refuse_if_too_large(type(runs[0][0]).__name__, needs, runs[0][0].words.if_too_large)

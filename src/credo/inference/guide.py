@@ -26,6 +26,8 @@ class Guide:
         benefits, limits, use_cases: as in the paper's summary, each a short phrase.
         stores: what is kept, as a law; `method.describe(model, data)` has the numbers.
         costs: what it takes to compute.
+        if_non_finite: what to try when a run goes non-finite.
+        if_too_large: what to do where a run would not fit into memory.
 
     >>> Guide("point", "cheap", "too sure", "a baseline", "one theta", "one gradient per step").exact
     'point'
@@ -37,3 +39,5 @@ class Guide:
     use_cases: str
     stores: str
     costs: str
+    if_non_finite: str = "check the scale of the data (standardise them) and the prior"
+    if_too_large: str = "keep fewer draws, thin more, or choose a method that stores less (credo.MAP)"

@@ -1,69 +1,66 @@
-"""What a method is: hyper-parameters in a frozen dataclass, and four pure functions for the engine to run."""
+"""What a method is: hyper-parameters in a frozen dataclass, and pure functions for the engine to run."""
 
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import jax
 import numpy as np
 
 from credo import random
+from credo._text import nearest
 from credo.inference.guide import Guide
 from credo.inference.needs import Needs
+from credo.inference.outcome import Outcome
 from credo.inference.plan import Plan
-from credo.inference.run import Run
 from credo.models.program import Model
 from credo.posterior import Posterior
 from credo.typing import Array, Batch, Key, Theta, Tree
 
-# What to try when a sampler goes non-finite.
-START_WHERE_FINITE = "start where the density is finite: start=credo.MAP(), or a narrower prior"
-
 
 @dataclass(frozen=True)
-class Method:
+class Method(ABC):
     """An inference method. `init` and `step` are pure; `draw` says what to keep; `posterior` makes the result.
 
     Every `Info` that `step` returns has a field `log_joint`, the value at the state it leaves: the engine stops a
-    run in which it is not finite. A method of the registry has a `guide`: what it is good for.
+    run in which it is not finite. A method of the registry has a `guide`: what it is good for, and what to try when it
+    fails. `renamed` has the settings that were once called otherwise.
     """
 
     guide: ClassVar[Guide]
+    renamed: ClassVar[Mapping[str, str]] = {}
 
-    @property
-    def start(self) -> "str | Method":
-        """Where chains start: "prior" (a draw), "network" (its own values), or a method to run first."""
-        return "prior"
+    def __new__(cls, *_: Any, **settings: Any) -> Self:
+        cls.refuse_renamed(*settings)
+        return super().__new__(cls)
 
+    @classmethod
+    def refuse_renamed(cls, *settings: str) -> None:
+        """Refuse settings by an old name, with the new one."""
+        for name in settings:
+            if name in cls.renamed:
+                raise ValueError(f"{cls.__name__} has no setting {name!r}: it is called {cls.renamed[name]!r} now")
+
+    @abstractmethod
     def plan(self) -> Plan:
-        raise TypeError(f"{type(self).__name__} has no plan")
+        """Counts and flags: how long a run is, and what it needs."""
 
-    @property
-    def lockstep(self) -> bool:
-        """Whether all steps cost the same, so that chains may run as one axis of one program."""
-        return False
-
-    def rows(self, key: Key, num_rows: int) -> Array | None:
-        """The rows of the data that a chain sees, by number; then its batches know theirs. None: all rows."""
-        return None
-
+    @abstractmethod
     def init(self, key: Key, model: Model, theta: Theta, data: Batch, held_out: Batch | None) -> Tree:
         """The state at step 0, from a starting point."""
-        raise TypeError(f"{type(self).__name__} has no init")
 
+    @abstractmethod
     def step(self, key: Key, model: Model, state: Tree, batch: Batch) -> tuple[Tree, Any]:
         """One transition. The batch is always there: the full data are one batch."""
-        raise TypeError(f"{type(self).__name__} has no step")
 
     def draw(self, model: Model, state: Tree) -> Tree:
         """What to keep of a state: nothing, unless a method says otherwise."""
         return ()
 
-    def posterior(self, model: Model, run: Run) -> Posterior:
-        raise TypeError(f"{type(self).__name__} has no posterior")
-
-    def judged(self, posterior: Posterior, data: Batch) -> Posterior:
-        """The posterior with what the whole data say about it: nothing, unless a method says otherwise."""
-        return posterior
+    @abstractmethod
+    def posterior(self, model: Model, outcome: Outcome) -> Posterior:
+        """From the outcome of a run to the posterior; what takes long goes through `outcome.concluded`."""
 
     def finished(self, state: Tree) -> Array | bool:
         """Whether the run may end before its plan does."""
@@ -73,29 +70,14 @@ class Method:
         """Whether a state is good to go on from, where the log joint of the steps before does not tell."""
         return True
 
-    def figure(self, infos: Any) -> str:
-        """The figure that matters, from the newest infos (leaves of shape (records,)), for the progress bar."""
+    def status_line(self, infos: Any) -> str:
+        """The figures that matter, from the newest infos (leaves of shape (records,)), for the progress bar."""
         return f"log joint {float(infos.log_joint[-1]):.4g}"
 
     @property
-    def uses_held_out(self) -> bool:
-        """Whether the method can use held-out data to stop early."""
-        return False
-
-    @property
-    def learns_xi(self) -> bool:
-        """Whether the method learns the parameters xi of a prior (`param` sites) itself."""
-        return False
-
-    @property
-    def advice(self) -> str:
-        """What to try when a run goes non-finite."""
-        return "check the scale of the data (standardise them) and the prior"
-
-    @property
-    def smaller(self) -> str:
-        """What to do where a run would not fit into memory."""
-        return "keep fewer draws, thin more, or choose a method that stores less (credo.MAP)"
+    def words(self) -> Guide:
+        """The guide of this method with its settings: that of its class, unless it wraps another."""
+        return self.guide
 
     def describe(self, model: Model, data: Any) -> Needs:
         """What a run of this method will hold in memory."""
@@ -106,7 +88,7 @@ class Method:
             bound.template,
         )
         per_draw = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(draw))
-        num_draws = plan.num_chains * plan.num_draws if per_draw else plan.num_chains
+        num_draws = plan.num_chains * plan.num_records_in_all if per_draw else plan.num_chains
         num_bytes = num_draws * max(per_draw, 4 * bound.num_parameters) + self.extra_bytes(bound.num_parameters)
         return Needs(bound.num_parameters, f"{num_draws:,} draw{'s' if num_draws != 1 else ''}", num_bytes)
 
@@ -120,6 +102,58 @@ class Method:
             "name": type(self).__name__,
             **{item.name: _jsonable(getattr(self, item.name)) for item in fields(self)},
         }
+
+
+class Wrapper(Method):
+    """A method around another, `inner`: it forwards what it does not change."""
+
+    @property
+    @abstractmethod
+    def inner(self) -> Method:
+        """What is wrapped."""
+
+    def plan(self) -> Plan:
+        return self.inner.plan()
+
+    def init(self, key: Key, model: Model, theta: Theta, data: Batch, held_out: Batch | None) -> Tree:
+        return self.inner.init(key, model, theta, data, held_out)
+
+    def step(self, key: Key, model: Model, state: Tree, batch: Batch) -> tuple[Tree, Any]:
+        return self.inner.step(key, model, state, batch)
+
+    def draw(self, model: Model, state: Tree) -> Tree:
+        return self.inner.draw(model, state)
+
+    def posterior(self, model: Model, outcome: Outcome) -> Posterior:
+        return self.inner.posterior(model, outcome)
+
+    def finished(self, state: Tree) -> Array | bool:
+        return self.inner.finished(state)
+
+    def healthy(self, state: Tree) -> Array | bool:
+        return self.inner.healthy(state)
+
+    def status_line(self, infos: Any) -> str:
+        return self.inner.status_line(infos)
+
+    @property
+    def words(self) -> Guide:
+        return self.inner.words
+
+
+def require_start(start: Any) -> None:
+    """Refuse a start that is neither a known name nor a method that leaves draws to start from."""
+    if isinstance(start, Method):
+        if not start.plan().leaves_draws:
+            raise ValueError(f"start: {type(start).__name__} leaves no draws to start from; use credo.MAP()")
+    elif start not in ("prior", "network"):
+        hint = nearest(str(start), ("prior", "network"))
+        raise ValueError(f"start must be 'prior', 'network' or a method such as credo.MAP(), got {start!r}{hint}")
+
+
+def all_finite(tree: Tree) -> bool:
+    """Whether all numbers of a tree are finite."""
+    return all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(tree))
 
 
 def _jsonable(value: Any) -> Any:

@@ -1,25 +1,45 @@
-"""How long a run is, and what it needs."""
+"""What the engine must know of a method before it runs: counts and flags."""
 
 from dataclasses import dataclass
+from typing import Any, Literal
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How long a run is: per chain, `num_warmup` steps and then `num_kept` draws, one every `thin` steps.
+    """How long a run is: per chain, `num_warmup` steps and then `num_records` records, one every `thin` steps.
 
-    With several cycles a chain does that over and over; `num_kept` draws come from each.
+    A record is the figures of a step, and what the method keeps of the state after it: a draw, or nothing.
+
+    Arguments:
+        num_cycles: a chain does all of that so many times.
+        independent_batches: whether a minibatch may hold the rows of the one before. Those of an epoch are disjoint
+            otherwise, and their gradient noise is not white: much of it cancels.
+        start: where chains start: "prior" (a draw), "network" (its own values), or a method to run first.
+        rows: which rows a chain sees: "all"; "numbered", all with their numbers in the batches; or "resampled", as many
+            as there are, drawn with replacement.
+        lockstep: whether all steps cost the same, so that chains may run as one axis of one program.
+        uses_held_out: whether held-out data can end the run early.
+        learns_xi: whether the method itself learns the parameters xi of a prior (`param` sites).
+        leaves_draws: whether the posterior is made of draws of theta, from which another method can start.
     """
 
-    num_kept: int
+    num_records: int
     num_warmup: int = 0
     thin: int = 1
     num_chains: int = 1
     batch_size: int | None = None
     num_cycles: int = 1
+    independent_batches: bool = False
+    start: Any = "prior"
+    rows: Literal["all", "numbered", "resampled"] = "all"
+    lockstep: bool = False
+    uses_held_out: bool = False
+    learns_xi: bool = False
+    leaves_draws: bool = False
 
     @property
     def steps_per_cycle(self) -> int:
-        return self.num_warmup + self.num_kept * self.thin
+        return self.num_warmup + self.num_records * self.thin
 
     @property
     def num_steps(self) -> int:
@@ -27,9 +47,9 @@ class Plan:
         return self.num_cycles * self.steps_per_cycle
 
     @property
-    def num_draws(self) -> int:
-        """Draws that one chain keeps."""
-        return self.num_cycles * self.num_kept
+    def num_records_in_all(self) -> int:
+        """Records of one chain, over all cycles."""
+        return self.num_cycles * self.num_records
 
     def warmup_left(self, step: int) -> int:
         """Steps of warm-up that are still to come in this cycle."""

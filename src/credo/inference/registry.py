@@ -15,6 +15,7 @@ from credo.inference.method import Method
 from credo.inference.point.map import MAP, MLE
 from credo.inference.sgmcmc.sghmc import SGHMC
 from credo.inference.sgmcmc.sgld import SGLD
+from credo.inference.sgmcmc.sgnht import SGNHT
 from credo.inference.variational.ivon import IVON
 from credo.inference.variational.swag import SWAG
 from credo.inference.variational.vi import BayesByBackprop
@@ -30,6 +31,7 @@ METHODS: Mapping[str, type[Method]] = {
     "parallel_tempering": ParallelTempering,
     "sgld": SGLD,
     "sghmc": SGHMC,
+    "sgnht": SGNHT,
     "swag": SWAG,
     "laplace": Laplace,
     "mc_dropout": MCDropout,
@@ -79,4 +81,7 @@ def name_of(method: Method) -> str:
     >>> name_of(MAP())
     'map'
     """
-    return next(name for name, kind in METHODS.items() if kind is type(method))
+    found = next((name for name, kind in METHODS.items() if kind is type(method)), None)
+    if found is None:
+        raise ValueError(f"{type(method).__name__} is not in the registry, which has {', '.join(METHODS)}")
+    return found

@@ -34,6 +34,7 @@ def with_settings(method: Method, settings: Mapping[str, Any]) -> Method:
     known = [item.name for item in fields(method)]
     changes = {}
     for name, value in settings.items():
+        method.refuse_renamed(name)
         if name not in known:
             raise ValueError(
                 f"{type(method).__name__} has no setting {name!r}{nearest(name, known)}; it has {', '.join(known)}"

@@ -19,7 +19,7 @@ Gal and Ghahramani, "Dropout as a Bayesian approximation" (2016); Gal, Hron and 
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -28,16 +28,14 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from credo._checks import require_at_least
-from credo._text import nearest
+from credo._checks import require_at_least, require_one_of
 from credo.data import as_data
 from credo.inference.engine import driver as engine
 from credo.inference.guide import Guide
-from credo.inference.method import Method
+from credo.inference.method import all_finite
 from credo.inference.needs import Needs
-from credo.inference.plan import Plan
-from credo.inference.point.map import Schedule, named_optimizer
-from credo.inference.run import Run
+from credo.inference.optimised import SMOOTHING_STEPS, Ascent
+from credo.inference.outcome import Outcome
 from credo.inference.trained import trained_theta
 from credo.models.places import Place, as_weights, places_of, variances, with_masks
 from credo.models.program import Model
@@ -46,8 +44,6 @@ from credo.posterior import Provenance
 from credo.posterior.dropout import Dropout
 from credo.typing import Array, Batch, Key, Theta, Tree
 
-# The figure of the progress bar is an average over the last steps.
-SMOOTHING_STEPS = 100
 # A noise scale is found by a few steps of a rate that falls to zero, each on some of the rows: adam moves it by up to
 # half the sum of the rates, 25 in the logarithm, and ends within the last, smallest ones.
 SETTLING_STEPS, SETTLING_RATE, SETTLING_ROWS = 500, 0.1, 256
@@ -77,7 +73,7 @@ class DropoutInfo(NamedTuple):
 
 
 @dataclass(frozen=True)
-class MCDropout(Method):
+class MCDropout(Ascent):
     """A network that drops units, in training and in prediction: each mask is one draw from the posterior.
 
     Masks act in the network's dropout layers, with their rates (flax.nnx, linen, equinox); in a network without any, on
@@ -91,10 +87,7 @@ class MCDropout(Method):
         kind: "bernoulli" drops units or keeps them; "gaussian" multiplies them by N(1, p/(1 − p)); "concrete" is
             Bernoulli with the rate of each layer learned, from its value at the start.
         drop_inputs: whether inputs of the network are dropped as well, where it has no dropout layers.
-        num_steps: gradient steps.
-        optimizer, learning_rate, batch_size: as for `MAP`; the objective is the ELBO per data point.
-        num_draws: masks per step. One is shared by the whole batch, so more lessen the noise of the gradient.
-        start: "network" for the network's own values, "prior" for a draw, or a method to run first.
+        draws_per_step: masks for each gradient. One is shared by the whole batch, so more lessen its noise.
 
     >>> MCDropout(rate=0.05, num_steps=500).kind
     'bernoulli'
@@ -107,48 +100,25 @@ class MCDropout(Method):
         use_cases="networks that have dropout already",
         stores="one value of theta, and the rates",
         costs="one gradient per step",
+        if_non_finite="lower the learning rate or the dropout rate, or standardise the data",
+        if_too_large="take a smaller network: there is no method that stores less",
     )
+
+    renamed: ClassVar[Mapping[str, str]] = {"num_draws": "draws_per_step"}
 
     rate: float = 0.1
     kind: Kind = "bernoulli"
     drop_inputs: bool = False
-    num_steps: int = 5000
-    optimizer: str | optax.GradientTransformation = "adam"
-    learning_rate: Schedule = 1e-2
-    batch_size: int | None = None
-    num_draws: int = 1
-    start: str | Method = "network"
+    draws_per_step: int = 1
 
     def __post_init__(self) -> None:
-        require_at_least(1, num_steps=self.num_steps, num_draws=self.num_draws)
-        if self.batch_size is not None:
-            require_at_least(1, batch_size=self.batch_size)
+        super().__post_init__()
+        require_at_least(1, draws_per_step=self.draws_per_step)
         if not 0 < self.rate < 1:
             raise ValueError(
                 f"rate must lie between 0 and 1, got {self.rate}; it is the share of units that are dropped"
             )
-        if self.kind not in KINDS:
-            raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {self.kind!r}{nearest(self.kind, KINDS)}")
-        self.transformation()
-
-    def transformation(self) -> optax.GradientTransformation:
-        """The optimiser of phi."""
-        return named_optimizer(self.optimizer, self.learning_rate)
-
-    def plan(self) -> Plan:
-        return Plan(num_kept=self.num_steps, batch_size=self.batch_size)
-
-    @property
-    def lockstep(self) -> bool:
-        return True
-
-    @property
-    def advice(self) -> str:
-        return "lower the learning rate or the dropout rate, or standardise the data"
-
-    @property
-    def smaller(self) -> str:
-        return "take a smaller network: there is no method that stores less"
+        require_one_of(KINDS, kind=self.kind)
 
     def describe(self, model: Model, data: Any) -> Needs:
         bound = model if model.rows is not None else model.bind(data)
@@ -157,7 +127,7 @@ class MCDropout(Method):
         num_bytes = 4 * 4 * (bound.num_parameters + num_masks)
         return Needs(bound.num_parameters, f"the weights, and masks for {num_masks:,} units", num_bytes)
 
-    def figure(self, infos: DropoutInfo) -> str:
+    def status_line(self, infos: DropoutInfo) -> str:
         return f"ELBO {float(np.mean(infos.elbo[-SMOOTHING_STEPS:])):.5g}"
 
     def places(self, model: Model) -> tuple[Place, ...]:
@@ -234,11 +204,9 @@ class MCDropout(Method):
     def step(self, key: Key, model: Model, state: DropoutState, batch: Batch) -> tuple[DropoutState, DropoutInfo]:
         gradient_of = jax.value_and_grad(lambda phi: self.objective(key, model, phi, batch), has_aux=True)
         (_, parts), gradient = gradient_of(state.phi)
-        downhill = jax.tree.map(jnp.negative, gradient)
-        updates, optimizer = self.transformation().update(downhill, state.optimizer, state.phi)
-        moved = DropoutState(state.step + 1, optax.apply_updates(state.phi, updates), optimizer)
+        phi, optimizer = self.climb(gradient, state.optimizer, state.phi)
         elbo = parts[0] + parts[1] + parts[2]
-        return moved, DropoutInfo(elbo, elbo, *parts)
+        return DropoutState(state.step + 1, phi, optimizer), DropoutInfo(elbo, elbo, *parts)
 
     def objective(self, key: Key, model: Model, phi: Phi, batch: Batch) -> tuple[Array, tuple[Array, Array, Array]]:
         """ELBO/N up to a constant, from a few masks; and its parts: log likelihood, log prior, entropy."""
@@ -256,11 +224,11 @@ class MCDropout(Method):
             weights = as_weights(phi.mean, places, masks)
             return log_likelihood, model.log_parts(weights, batch, moments=moments, key=latents_key)[0]
 
-        if self.num_draws == 1:
+        if self.draws_per_step == 1:
             log_likelihood, log_prior = from_one(key)
         else:
             log_likelihood, log_prior = jax.tree.map(
-                jnp.mean, jax.vmap(from_one)(jax.random.split(key, self.num_draws))
+                jnp.mean, jax.vmap(from_one)(jax.random.split(key, self.draws_per_step))
             )
         masks_entropy = entropy(self.kind, phi.mean, places, rates)
         elbo = log_likelihood + log_prior + masks_entropy
@@ -273,14 +241,13 @@ class MCDropout(Method):
         return {place.name: jnp.float32(self.rate if place.rate is None else place.rate) for place in places}
 
     def healthy(self, state: DropoutState) -> Array | bool:
-        return all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(state.phi))
+        return all_finite(state.phi)
 
-    def posterior(self, model: Model, run: "Run") -> "Dropout":
-        phi: Phi = jax.tree.map(lambda leaf: np.asarray(leaf[0]), run.states.phi)
+    def posterior(self, model: Model, outcome: Outcome) -> Dropout:
+        phi: Phi = outcome.state.phi
         rates = {name: np.asarray(rate) for name, rate in self.rates(phi, self.places(model)).items()}
-        figures = {name: np.asarray(values) for name, values in run.infos._asdict().items() if name != "log_joint"}
-        provenance = Provenance(self.to_config(), run.seed, run.seconds, 0, run.interrupted)
-        return Dropout(model, phi.mean, rates, provenance, kind=self.kind, trace=figures)
+        trace = {name: values for name, values in outcome.trace().items() if name != "log_joint"}
+        return Dropout(model, phi.mean, rates, outcome.provenance(self.to_config()), kind=self.kind, trace=trace)
 
 
 @dataclass(frozen=True)
@@ -307,8 +274,8 @@ def _settled(model: Model, theta: Theta, unknown: frozenset[str], data: Batch, k
         learned=unknown,
     )
     starts = {name: np.asarray(leaf)[None] for name, leaf in theta.items()}
-    run = engine.run(method, model, data, seed=seed, starts=starts, progress=False)
-    return {name: np.asarray(leaf[0]) for name, leaf in run.states.phi.mean.items()}
+    outcome = engine.run(method, model, data, seed=seed, starts=starts, progress=False)
+    return outcome.state.phi.mean
 
 
 def entropy(kind: Kind, mean: Theta, places: Sequence[Place], rates: Theta) -> Array:

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 
 from credo.inference.engine.minibatch import minibatch
 from credo.inference.method import Method
+from credo.inference.plan import Plan
 from credo.models.program import Model
 from credo.typing import Array, Batch, Key, Theta, Tree
 
@@ -30,11 +31,12 @@ def begin(
     """The key of chain number `index`, its first state, and which rows it sees if not all of them."""
     own = jax.random.fold_in(key, index)
     start_key, init_key, step_key = jax.random.split(own, 3)
-    if theta is None and method.start == "network":
+    plan = method.plan()
+    if theta is None and plan.start == "network":
         theta = model.initial_theta(start_key)
     elif theta is None:
         theta = {name: leaf[0] for name, leaf in model.sample_prior(start_key, 1).items()}
-    rows = method.rows(jax.random.fold_in(own, 0), data.x.shape[0])
+    rows = _rows_of(plan, jax.random.fold_in(own, 0), data.x.shape[0])
     state = method.init(init_key, model, theta, data if rows is None else _taken(data, rows), held_out)
     # Weakly typed leaves would make the first chunk a program of its own.
     return step_key, jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.result_type(leaf)), state), rows
@@ -44,7 +46,7 @@ def begin(
 def chunk(
     method: Method,
     model: Model,
-    batch_size: int | None,
+    plan: Plan,
     sizes: tuple[int, int],
     lockstep: bool,
     key: Key,
@@ -62,12 +64,12 @@ def chunk(
     first, num_records, thin = span
     max_records, max_draws = sizes
     # One gather for all steps, where all of them see the same rows.
-    is_whole = batch_size is None and rows is not None
+    is_whole = plan.batch_size is None and rows is not None
     whole = _over_chains(lockstep, lambda rows: _taken(data, rows), rows) if is_whole else None
 
     def step_of_one(number: Array, key: Key, state: Tree, rows: Array | None, whole: Any) -> tuple[Tree, Any]:
         batch_key, step_key = jax.random.split(key)
-        batch = whole if is_whole else _batch(batch_key, number, data, rows, batch_size)
+        batch = whole if is_whole else _batch(batch_key, number, data, rows, plan)
         return method.step(jax.random.fold_in(step_key, number), model, state, batch)
 
     def step(number: Array, state: Tree) -> tuple[Tree, Any]:
@@ -93,17 +95,23 @@ def chunk(
     return jax.lax.fori_loop(0, num_records, record, carry)
 
 
+def _rows_of(plan: Plan, key: Key, num_rows: int) -> Array | None:
+    """The rows that a chain sees, by number; None for all of them, without their numbers."""
+    if plan.rows == "resampled":
+        return jax.random.randint(key, (num_rows,), 0, num_rows)
+    return jnp.arange(num_rows) if plan.rows == "numbered" else None
+
+
 def _over_chains(lockstep: bool, function: Callable[..., Tree], *arguments: Tree) -> Tree:
     return (jax.vmap(function) if lockstep else function)(*arguments)
 
 
-def _batch(key: Key, number: Array, data: Batch, rows: Array | None, size: int | None) -> Batch:
+def _batch(key: Key, number: Array, data: Batch, rows: Array | None, plan: Plan) -> Batch:
     """Batch number `number` of all data, or of the rows that a chain sees."""
-    if size is None:
+    if plan.batch_size is None:
         return data
-    if rows is None:
-        return minibatch(key, number, data, size)
-    return _taken(data, minibatch(key, number, Batch(rows, rows, data.total), size).x)
+    taken = partial(minibatch, key, number, size=plan.batch_size, independent=plan.independent_batches)
+    return taken(data) if rows is None else _taken(data, taken(Batch(rows, rows, data.total)).x)
 
 
 def _taken(data: Batch, rows: Array) -> Batch:

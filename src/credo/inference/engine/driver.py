@@ -27,8 +27,8 @@ from credo.inference.engine.chain import Chain, Group, Result, side_by_side
 from credo.inference.engine.checkpoint import Stage
 from credo.inference.engine.progress import Progress
 from credo.inference.method import Method
+from credo.inference.outcome import NonFiniteError, Outcome
 from credo.inference.plan import Plan
-from credo.inference.run import NonFiniteError, Run
 from credo.models.program import Model
 from credo.typing import Batch, Theta, Tree
 
@@ -60,7 +60,7 @@ class Driver:
 
         Looking at held-out data is a branch that is rarely taken; chains in lock-step would take it at every step.
         """
-        if not self.method.lockstep or held_out is not None:
+        if not self.plan.lockstep or held_out is not None:
             return 1
         share = -(-self.plan.num_chains // self.num_workers)
         return max(1, min(share, PARAMETERS_PER_GROUP // max(self.model.num_parameters, 1)))
@@ -114,7 +114,7 @@ class Driver:
 
     def chunk(self, unit: Chain | Group, *, num_records: int, thin: int) -> tuple[Tree, Tree, Any]:
         sizes = (self.max_records, self.max_draws)
-        static = (self.method, self.model, self.plan.batch_size, sizes, isinstance(unit, Group))
+        static = (self.method, self.model, self.plan, sizes, isinstance(unit, Group))
         span = np.array([_chains_of(unit)[0].step, num_records, thin], np.int32)
         return compiled.chunk(*static, unit.key, unit.state, unit.data, unit.rows, span)
 
@@ -153,7 +153,7 @@ class Driver:
         first = chains[0]
         warmup_left = plan.warmup_left(first.step)
         warming_up = warmup_left > 0
-        left = warmup_left if warming_up else plan.num_kept - first.num_kept % plan.num_kept
+        left = warmup_left if warming_up else plan.num_records - first.num_kept % plan.num_records
         thin = 1 if warming_up else plan.thin
         # The draws of a warm-up are not kept, and need no room.
         room = self.max_records if warming_up else self.max_draws
@@ -205,7 +205,7 @@ def run(
     progress: bool | None = None,
     stage: Stage | None = None,
     records_per_chunk: int = RECORDS_PER_CHUNK,
-) -> Run:
+) -> Outcome:
     """Run all chains of a method to their end, or to Ctrl-C.
 
     Arguments:
@@ -223,7 +223,7 @@ def run(
     driver.compile(units)
     interrupted = driver.drive(units, Progress(method, plan, show=progress), stage)
     before = stage.seconds_before if stage is not None else 0.0
-    result = _collect(chains, before + time.perf_counter() - began, seed, interrupted)
+    result = _collect(chains, data, before + time.perf_counter() - began, seed, interrupted)
     if interrupted:
         _tell_interrupted(chains, plan)
     failed = [chain.failed_at for chain in chains if chain.failed_at is not None]
@@ -258,7 +258,7 @@ def _by_chain(unit: Chain | Group, state: Tree, draws: Tree, infos: Any) -> list
     return [of(index) for index in range(len(unit.chains))]
 
 
-def _collect(chains: list[Chain], seconds: float, seed: int, interrupted: bool) -> Run:
+def _collect(chains: list[Chain], data: Batch, seconds: float, seed: int, interrupted: bool) -> Outcome:
     """Chains side by side, cut to the shortest: an interrupted run must stay a rectangle."""
 
     def join(pieces: list[list[Tree]]) -> Tree:
@@ -272,7 +272,7 @@ def _collect(chains: list[Chain], seconds: float, seed: int, interrupted: bool) 
     draws = join([chain.draws for chain in chains])
     infos = join([chain.infos for chain in chains])
     warmup = join([chain.warmup_infos for chain in chains])
-    return Run(states, draws, infos, warmup, seconds, seed, interrupted)
+    return Outcome(states, draws, infos, warmup, data, seconds, seed, interrupted)
 
 
 def _tell_interrupted(chains: list[Chain], plan: Plan) -> None:
@@ -280,16 +280,16 @@ def _tell_interrupted(chains: list[Chain], plan: Plan) -> None:
     if kept == 0:
         raise KeyboardInterrupt("interrupted during warm-up: nothing has been drawn yet")
     warnings.warn(
-        f"interrupted: the result holds the {kept} of {plan.num_draws} records per chain that were done",
+        f"interrupted: the result holds the {kept} of {plan.num_records_in_all} records per chain that were done",
         stacklevel=4,
     )
 
 
-def _failure(method: Method, model: Model, step: int, result: Run) -> NonFiniteError:
+def _failure(method: Method, model: Model, step: int, result: Outcome) -> NonFiniteError:
     posterior = method.posterior(model, result) if result.infos is not None else None
     kept = "error.posterior holds the last good state. " if posterior is not None else ""
     return NonFiniteError(
-        f"{type(method).__name__} went non-finite at step {step}. {kept}To mend it: {method.advice}.",
+        f"{type(method).__name__} went non-finite at step {step}. {kept}To mend it: {method.words.if_non_finite}.",
         step,
         posterior,
     )

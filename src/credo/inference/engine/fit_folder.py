@@ -1,7 +1,7 @@
 """The folder of a fit that survives: which fit it is, a lock, its checkpoints, and in the end its posterior.
 
 run/fit.json           which fit this is: method, seed, model, data
-run/checkpoint/0/      stage 0: each run of the engine is one, such as the search for starting points
+run/checkpoint/0/      stage 0, such as the search for starting points
 run/manifest.json      the posterior, once there is one; then the checkpoints are gone
 """
 
@@ -21,7 +21,7 @@ import numpy as np
 
 from credo._files import read_json, remove_partial, require_unaltered, write_json
 from credo._version import __version__
-from credo.inference.engine.checkpoint import CheckpointError, Stage, unwritable
+from credo.inference.engine.checkpoint import CheckpointError, unwritable
 from credo.inference.method import Method
 from credo.models.program import Model
 from credo.posterior import Posterior
@@ -45,7 +45,6 @@ class FitFolder(AbstractContextManager["FitFolder"]):
         self.folder = Path(folder)
         self.identity = {"format_version": FORMAT_VERSION, **identity}
         self.resume = resume
-        self.num_stages = 0
 
     def __enter__(self) -> "FitFolder":
         try:
@@ -97,13 +96,12 @@ class FitFolder(AbstractContextManager["FitFolder"]):
     def is_finished(self) -> bool:
         return is_saved(self.folder)
 
-    def stage(self) -> "Stage":
-        """The next run of the engine: a fit has the same ones in the same order each time."""
-        folder = self.folder / CHECKPOINT / str(self.num_stages)
-        self.num_stages += 1
-        return Stage(folder)
+    @property
+    def checkpoints(self) -> Path:
+        """Where the stages of the fit are written down."""
+        return self.folder / CHECKPOINT
 
-    def finish(self, posterior: "Posterior") -> None:
+    def finish(self, posterior: Posterior) -> None:
         """Save what the fit has come to; what was needed to get there goes."""
         try:
             write(posterior, self.folder)

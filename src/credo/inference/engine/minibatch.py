@@ -16,12 +16,18 @@ from credo.typing import Array, Batch, Key
 NUM_ROUNDS = 6
 
 
-def minibatch(key: Key, step: Array, data: Batch, size: int) -> Batch:
+def minibatch(key: Key, step: Array, data: Batch, size: int, *, independent: bool = False) -> Batch:
     """Rows of batch number `step`: `size` of them, without repetition within an epoch.
 
     A last batch that would be short is left out; which rows it would have held changes from epoch to epoch.
+
+    Arguments:
+        independent: whether batches have nothing to do with each other; then a row may come twice in one.
     """
     num_rows = data.x.shape[0]
+    if independent:
+        rows = jax.random.randint(jax.random.fold_in(key, step), (size,), 0, num_rows)
+        return Batch(data.x[rows], data.y[rows], data.total)
     if size >= num_rows:
         return data
     batches_per_epoch = num_rows // size

@@ -52,7 +52,7 @@ class Progress:
         done = sum(chain.step for chain in chains)
         warming_up = any(self.plan.warmup_left(chain.step) > 0 for chain in chains)
         newest = [chain.infos[-1:] or chain.warmup_infos[-1:] for chain in chains]
-        figures = [self.method.figure(infos[0]) for infos in newest if infos]
+        figures = [self.method.status_line(infos[0]) for infos in newest if infos]
         speed = done / max(time.perf_counter() - self.began, 1e-9)
         self.bar.update(
             self.task,

@@ -22,9 +22,9 @@ from jax.scipy.linalg import solve_triangular
 from numpyro.distributions import constraints
 
 from credo import random
-from credo.inference.method import Method
+from credo.inference.method import Method, Wrapper
+from credo.inference.outcome import Outcome
 from credo.inference.plan import Plan
-from credo.inference.run import Run
 from credo.models.program import Model
 from credo.models.sites import in_data_plate, is_local, log_density, stripped
 from credo.posterior import Posterior
@@ -40,52 +40,45 @@ class AnchoredState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Anchored(Method):
+class Anchored(Wrapper):
     """A point estimate of a randomly disturbed problem: the inner method, which sees an `AnchoredModel`.
 
     Every real-valued latent must have a normal prior that depends on no other latent. Others (the scale of the noise,
     which is positive) have no anchor: each member takes its most probable value.
 
     >>> from credo.inference.point.map import MAP
-    >>> Anchored(MAP(num_steps=10)).plan().num_kept
+    >>> Anchored(MAP(num_steps=10)).plan().num_records
     10
     """
 
-    method: Method
-
-    @property
-    def lockstep(self) -> bool:
-        return self.method.lockstep
+    inner: Method
 
     def plan(self) -> Plan:
-        return self.method.plan()
-
-    def rows(self, key: Key, num_rows: int) -> Array:
-        # All of them, but numbered: two rows that are alike must not share their noise.
-        return jnp.arange(num_rows)
+        # Two rows that are alike must not share their noise.
+        return replace(self.inner.plan(), rows="numbered")
 
     def init(self, key: Key, model: Model, theta: Theta, data: Batch, held_out: Batch | None) -> AnchoredState:
         anchor_key, seed_key, init_key = jax.random.split(key, 3)
         offset = anchor_offset(anchor_key, model)
         seed = jax.random.bits(seed_key, (), jnp.uint32)
-        return AnchoredState(self.method.init(init_key, model, theta, data, held_out), offset, seed)
+        return AnchoredState(self.inner.init(init_key, model, theta, data, held_out), offset, seed)
 
     def step(self, key: Key, model: Model, state: AnchoredState, batch: Batch) -> tuple[AnchoredState, Any]:
         anchored = AnchoredModel.of(model, state.offset, state.seed)
-        inner, info = self.method.step(key, anchored, state.inner, batch)
+        inner, info = self.inner.step(key, anchored, state.inner, batch)
         return state._replace(inner=inner), info
 
     def draw(self, model: Model, state: AnchoredState) -> Tree:
-        return self.method.draw(model, state.inner)
+        return self.inner.draw(model, state.inner)
 
     def finished(self, state: AnchoredState) -> Array | bool:
-        return self.method.finished(state.inner)
+        return self.inner.finished(state.inner)
 
     def healthy(self, state: AnchoredState) -> Array | bool:
-        return self.method.healthy(state.inner)
+        return self.inner.healthy(state.inner)
 
-    def posterior(self, model: Model, run: "Run") -> "Posterior":
-        return self.method.posterior(model, replace(run, states=run.states.inner))
+    def posterior(self, model: Model, outcome: Outcome) -> Posterior:
+        return self.inner.posterior(model, replace(outcome, states=outcome.states.inner))
 
 
 @dataclass(frozen=True, eq=False)

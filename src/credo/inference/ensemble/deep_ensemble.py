@@ -16,19 +16,19 @@ import numpy as np
 from credo._checks import require_at_least
 from credo.inference.ensemble.anchored import Anchored
 from credo.inference.guide import Guide
-from credo.inference.method import Method
+from credo.inference.method import Method, Wrapper
 from credo.inference.needs import Needs
+from credo.inference.outcome import Outcome
 from credo.inference.plan import Plan
 from credo.inference.point.map import MAP
-from credo.inference.run import Run
 from credo.models.program import Model
-from credo.posterior import Draws, Posterior, Provenance
+from credo.posterior import Draws, Provenance
 from credo.posterior.mixture import Mixture, cut_to_shortest, joined
-from credo.typing import Array, Batch, Key, Theta, Tree
+from credo.typing import Batch, Key, Theta, Tree
 
 
 @dataclass(frozen=True)
-class DeepEnsemble(Method):
+class DeepEnsemble(Wrapper):
     """Independent runs of one method, side by side: Σᵢ αᵢ qᵢ(theta).
 
     Point estimates become `Draws` with a chain per member, a mixture of Dirac deltas; so do the draws of samplers;
@@ -103,71 +103,35 @@ class DeepEnsemble(Method):
             object.__setattr__(self, "weights", _shares(self.weights, self.members))
 
     @property
-    def member(self) -> Method:
+    def inner(self) -> Method:
         """What a member does, its own disturbance included."""
         return Anchored(self.method) if self.anchored else self.method
 
-    @property
-    def start(self) -> str | Method:
-        return self.method.start
-
     def plan(self) -> Plan:
-        return replace(self.method.plan(), num_chains=self.members)
+        plan = replace(self.inner.plan(), num_chains=self.members)
+        return replace(plan, rows="resampled") if self.bagging else plan
 
     @property
-    def lockstep(self) -> bool:
-        return self.method.lockstep
-
-    def rows(self, key: Key, num_rows: int) -> Array | None:
-        if self.bagging:
-            return jax.random.randint(key, (num_rows,), 0, num_rows)
-        return self.member.rows(key, num_rows)
-
-    @property
-    def uses_held_out(self) -> bool:
-        return self.method.uses_held_out
-
-    @property
-    def learns_xi(self) -> bool:
-        return self.method.learns_xi
-
-    @property
-    def advice(self) -> str:
-        return self.method.advice
-
-    @property
-    def smaller(self) -> str:
-        return f"take fewer members, or, for each of them, {self.method.smaller}"
+    def words(self) -> Guide:
+        inner = self.method.words
+        fewer = f"take fewer members, or, for each of them, {inner.if_too_large}"
+        return replace(self.guide, if_non_finite=inner.if_non_finite, if_too_large=fewer)
 
     def describe(self, model: Model, data: Any) -> Needs:
         one = self.method.describe(model, data)
         return Needs(one.num_parameters, f"{self.members} × {one.stored}", self.members * one.num_bytes)
 
-    def figure(self, infos: Any) -> str:
-        return self.method.figure(infos)
-
     def init(self, key: Key, model: Model, theta: Theta, data: Batch, held_out: Batch | None) -> Tree:
         shuffle_key, init_key = jax.random.split(key)
-        if self.start == "network":
+        if self.plan().start == "network":
             theta = _shuffled(shuffle_key, model, theta)
-        return self.member.init(init_key, model, theta, data, held_out)
+        return super().init(init_key, model, theta, data, held_out)
 
-    def step(self, key: Key, model: Model, state: Tree, batch: Batch) -> tuple[Tree, Any]:
-        return self.member.step(key, model, state, batch)
-
-    def draw(self, model: Model, state: Tree) -> Tree:
-        return self.member.draw(model, state)
-
-    def finished(self, state: Tree) -> Array | bool:
-        return self.member.finished(state)
-
-    def healthy(self, state: Tree) -> Array | bool:
-        return self.member.healthy(state)
-
-    def posterior(self, model: Model, run: "Run") -> "Draws | Mixture":
-        num_members = len(jax.tree.leaves(run.states)[0])
-        parts: list[Any] = [self.member.posterior(model, _part(run, index)) for index in range(num_members)]
-        provenance = Provenance(self.to_config(), run.seed, run.seconds, 0, run.interrupted)
+    def posterior(self, model: Model, outcome: Outcome) -> Draws | Mixture:
+        parts: list[Any] = [self.inner.posterior(model, outcome.part(index)) for index in range(outcome.num_chains)]
+        # The time of the run, and of what each member took beside it.
+        seconds = outcome.seconds + sum(part.provenance.seconds - outcome.seconds for part in parts)
+        provenance = replace(outcome.provenance(self.to_config()), seconds=seconds)
         has_own_xi = len({part.model.xi for part in parts}) > 1
         if not has_own_xi and all(isinstance(part, Draws) for part in parts):
             return joined(parts, provenance, self.weights)
@@ -175,12 +139,6 @@ class DeepEnsemble(Method):
         traces = cut_to_shortest([part.trace or {} for part in parts])
         members = tuple(replace(part, trace=trace) for part, trace in zip(parts, traces, strict=True))
         return Mixture(members, provenance, self.weights)  # type: ignore[arg-type]
-
-    def judged(self, posterior: "Posterior", data: Batch) -> "Posterior":
-        if not isinstance(posterior, Mixture):
-            return self.method.judged(posterior, data)
-        members: Any = tuple(self.method.judged(member, data) for member in posterior.members)
-        return replace(posterior, members=members)
 
     # -- different architectures ---------------------------------------------------------------------------
 
@@ -240,13 +198,6 @@ def _shuffled(key: Key, model: Model, theta: Theta) -> Theta:
         for one, name in zip(keys, own, strict=True)
     }
     return theta | shuffled
-
-
-def _part(run: "Run", index: int) -> "Run":
-    """One member's part of a run: still with an axis of chains, of length one."""
-    parts = (run.states, run.draws, run.infos, run.warmup_infos)
-    states, draws, infos, warmup_infos = jax.tree.map(lambda leaf: leaf[index : index + 1], parts)
-    return replace(run, states=states, draws=draws, infos=infos, warmup_infos=warmup_infos)
 
 
 def _members(posterior: "Draws | Mixture") -> "list[Any]":

@@ -22,28 +22,27 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from credo._checks import require_at_least
+from credo._checks import require_at_least, require_one_of
 from credo._text import nearest
 from credo.covariance import Root
 from credo.covariance.layout import Layout
 from credo.data import as_data
 from credo.diagnostics.laplace import LaplaceEvidence
-from credo.inference.engine import driver as engine
+from credo.inference.engine.stages import FitStages
 from credo.inference.guide import Guide
 from credo.inference.laplace.curvature import Curvature, Structure, check_kronecker, curvature_of
 from credo.inference.laplace.evidence import log_evidence_of, prior_precision, tuned_xi
 from credo.inference.laplace.row_sums import CurvatureKind, Problem, flattened, gradient
-from credo.inference.method import Method
+from credo.inference.method import Method, Wrapper
 from credo.inference.needs import Needs, refuse_if_too_large
+from credo.inference.outcome import Outcome, Stages
 from credo.inference.plan import Plan
 from credo.inference.point.map import MAP, MLE
-from credo.inference.run import Run
 from credo.inference.trained import trained_theta
 from credo.models.program import Model
 from credo.posterior import Draws, Gaussian, Provenance
 from credo.posterior.linear_predictive import Prediction
-from credo.posterior.mixture import Mixture
-from credo.typing import Array, Batch, Key, Theta, Tree
+from credo.typing import Array, Batch, Theta
 
 # A noise scale, or what else a trained network does not come with, is found in so many steps with its weights fixed.
 NUM_COMPLETING_STEPS = 1000
@@ -51,7 +50,7 @@ COMPLETING_ROWS = 512
 
 
 @dataclass(frozen=True)
-class Laplace(Method):
+class Laplace(Wrapper):
     """A Gaussian at the mode, N(theta*, (H + P)⁻¹): `MAP` first, then one pass over the data.
 
     A network that is trained already needs only the pass: `credo.Laplace().from_trained(model, data)`. Prior scales of
@@ -82,6 +81,7 @@ class Laplace(Method):
         use_cases="trained networks; choosing priors and architectures",
         stores="the mode and a covariance of the chosen structure",
         costs="training to the mode, then one pass for the curvature; predictions need Jacobians",
+        if_too_large="take structure='kronecker' or 'diagonal', or subset='last_layer'",
     )
 
     structure: Structure = "kronecker"
@@ -93,10 +93,9 @@ class Laplace(Method):
     tuning_rounds: int = 1
 
     def __post_init__(self) -> None:
-        for name, kinds in (("structure", Structure), ("curvature", CurvatureKind), ("prediction", Prediction)):
-            value, known = getattr(self, name), get_args(kinds)
-            if value not in known:
-                raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}{nearest(str(value), known)}")
+        require_one_of(get_args(Structure), structure=self.structure)
+        require_one_of(get_args(CurvatureKind), curvature=self.curvature)
+        require_one_of(get_args(Prediction), prediction=self.prediction)
         if not isinstance(self.training, MAP) or isinstance(self.training, MLE):
             raise ValueError(
                 f"training must find the mode of the posterior, as credo.MAP() does, got {self.training!r}"
@@ -109,31 +108,15 @@ class Laplace(Method):
             object.__setattr__(self, "subset", tuple(self.subset))
 
     @property
-    def start(self) -> str | Method:
-        return self.training.start
+    def inner(self) -> Method:
+        return self.training
 
     def plan(self) -> Plan:
-        return self.training.plan()
+        return replace(self.training.plan(), learns_xi=True, leaves_draws=False)
 
     @property
-    def lockstep(self) -> bool:
-        return self.training.lockstep
-
-    @property
-    def uses_held_out(self) -> bool:
-        return True
-
-    @property
-    def learns_xi(self) -> bool:
-        return True
-
-    @property
-    def advice(self) -> str:
-        return self.training.advice
-
-    @property
-    def smaller(self) -> str:
-        return "take structure='kronecker' or 'diagonal', or subset='last_layer'"
+    def words(self) -> Guide:
+        return replace(self.guide, if_non_finite=self.training.words.if_non_finite)
 
     def describe(self, model: Model, data: Any) -> Needs:
         bound = model if model.rows is not None else model.bind(data)
@@ -146,46 +129,18 @@ class Laplace(Method):
         what = f"a {self.structure} covariance of {num:,} of them"
         return Needs(bound.num_parameters, what, 4 * (numbers[self.structure] + 4 * bound.num_parameters))
 
-    # -- the engine's functions: those of the training --------------------------------------------------------
+    def posterior(self, model: Model, outcome: Outcome) -> Gaussian:
+        """The Gaussian around the mode that the training has found."""
+        mode = self.training.posterior(model, outcome)
+        mode = replace(mode, provenance=outcome.provenance(self.to_config()))
+        return outcome.concluded("curvature", mode, lambda stages: self._gaussian(mode, outcome, stages))
 
-    def init(self, key: Key, model: Model, theta: Theta, data: Batch, held_out: Batch | None) -> Tree:
-        return self.training.init(key, model, theta, data, held_out)
-
-    def step(self, key: Key, model: Model, state: Tree, batch: Batch) -> tuple[Tree, Any]:
-        return self.training.step(key, model, state, batch)
-
-    def finished(self, state: Tree) -> Array | bool:
-        return self.training.finished(state)
-
-    def healthy(self, state: Tree) -> Array | bool:
-        return self.training.healthy(state)
-
-    def posterior(self, model: Model, run: Run) -> "Draws":
-        found = self.training.posterior(model, run)
-        return replace(found, provenance=replace(found.provenance, method=self.to_config()))
-
-    def judged(self, posterior: Any, data: Batch) -> "Gaussian | Mixture":
-        """The Gaussian around each mode that was found."""
-        began = time.perf_counter()
-        members: list[Any] = []
-        for chain in range(posterior.num_chains):
-            theta = {name: leaf[chain, -1] for name, leaf in posterior.theta.items()}
-            trace = {name: values[chain : chain + 1] for name, values in (posterior.trace or {}).items()}
-            model, theta, root, found = self.around(posterior.model, theta, data, seed=posterior.provenance.seed)
-            members.append(
-                Gaussian(
-                    model, theta, root, posterior.provenance, trace=trace, evidence=found, prediction=self.prediction
-                )
-            )
-        # What the curvature takes is part of the fit.
-        seconds = posterior.provenance.seconds + time.perf_counter() - began
-        provenance = replace(posterior.provenance, seconds=seconds)
-        if len(members) == 1:
-            return replace(members[0], provenance=provenance)
-        weights = None if posterior.weights is None else posterior.weights.sum(axis=1)
-        return Mixture(tuple(members), provenance, weights)  # type: ignore[arg-type]
-
-    # -- the approximation ------------------------------------------------------------------------------------
+    def _gaussian(self, mode: Draws, outcome: Outcome, stages: Stages) -> Gaussian:
+        theta = {name: leaf[0, -1] for name, leaf in mode.theta.items()}
+        model, theta, root, found = self.around(mode.model, theta, outcome.data, seed=outcome.seed, stages=stages)
+        return Gaussian(
+            model, theta, root, mode.provenance, trace=mode.trace, evidence=found, prediction=self.prediction
+        )
 
     def from_trained(self, model: Model, data: Any, params: Any = None, *, seed: int = 0) -> "Gaussian":
         """The Gaussian around a network that has been trained already.
@@ -203,27 +158,29 @@ class Laplace(Method):
         """
         train = as_data(data)
         bound = model.bind(train)
-        refuse_if_too_large(type(self).__name__, [self.describe(bound, None)], self.smaller)
+        refuse_if_too_large(type(self).__name__, [self.describe(bound, None)], self.words.if_too_large)
         batch = train.batch()
         began = time.perf_counter()
         theta = _completed(bound, *trained_theta(bound, params), batch, seed)
         # Tuned, but not trained on: the weights are those that were given.
-        bound, theta, root, found = replace(self, tuning_rounds=min(self.tuning_rounds, 1)).around(
-            bound, theta, batch, seed=seed
-        )
+        once = replace(self, tuning_rounds=min(self.tuning_rounds, 1))
+        bound, theta, root, found = once.around(bound, theta, batch, seed=seed)
         provenance = Provenance(self.to_config(), seed, time.perf_counter() - began, train.size)
         gaussian = Gaussian(bound, theta, root, provenance, evidence=found, prediction=self.prediction)
         return gaussian.placed(train)
 
     def around(
-        self, model: Model, theta: Theta, data: Batch, *, seed: int = 0
+        self, model: Model, theta: Theta, data: Batch, *, seed: int = 0, stages: Stages | None = None
     ) -> tuple[Model, Theta, Root, LaplaceEvidence]:
-        """The model with xi tuned, theta*, √Σ, and what they say: the evidence, and how far theta* is from a mode."""
+        """The model with xi tuned, theta*, √Σ, and what they say: the evidence, and how far theta* is from a mode.
+
+        Between two rounds of tuning the network is trained on, where there are stages to run it in.
+        """
         names = self.names(model, theta)
         xi = model.initial_xi()
         for round_number in range(self.tuning_rounds if xi else 0):
-            if round_number > 0:
-                theta = self._trained_on(model.freeze(xi), theta, data, seed)
+            if round_number > 0 and stages is not None:
+                theta = _run(stages, self.training, model.freeze(xi), theta, data, seed)
             problem = self._problem(model, {**theta, **xi}, names)
             xi = tuned_xi(problem, theta, xi, data, self.structure, rank=self.rank)
         model = model.freeze(xi) if xi else model
@@ -287,10 +244,12 @@ class Laplace(Method):
             return found.plus(_prior_couplings(problem, theta))
         return found
 
-    def _trained_on(self, model: Model, theta: Theta, data: Batch, seed: int) -> Theta:
-        starts = {name: jnp.asarray(leaf)[None] for name, leaf in theta.items()}
-        run = engine.run(self.training, model, data, seed=seed, starts=starts, progress=False)
-        return {name: leaf[0, -1] for name, leaf in self.training.posterior(model, run).theta.items()}
+
+def _run(stages: Stages, method: MAP, model: Model, theta: Theta, data: Batch, seed: int) -> Theta:
+    """Where a climb from theta ends."""
+    starts = {name: jnp.asarray(leaf)[None] for name, leaf in theta.items()}
+    outcome = stages.run(method, model, data, seed=seed, starts=starts)
+    return {name: leaf[0, -1] for name, leaf in method.posterior(model, outcome).theta.items()}
 
 
 def _damped_root(curvature: Curvature, precision: Theta) -> tuple[Root, Array, Array]:
@@ -350,6 +309,4 @@ def _completed(model: Model, theta: Theta, unknown: frozenset[str], data: Batch,
     optimizer = optax.multi_transform({"fixed": optax.set_to_zero(), "free": optax.adam(0.02)}, labels)
     batch_size = min(data.x.shape[0], COMPLETING_ROWS)
     method = MAP(num_steps=NUM_COMPLETING_STEPS, optimizer=optimizer, batch_size=batch_size)
-    starts = {name: jnp.asarray(leaf)[None] for name, leaf in theta.items()}
-    run = engine.run(method, model, data, seed=seed, starts=starts, progress=False)
-    return {name: leaf[0, -1] for name, leaf in method.posterior(model, run).theta.items()}
+    return _run(FitStages(progress=False), method, model, theta, data, seed)

@@ -4,24 +4,19 @@ Paper, "Markov Chain Monte Carlo", the Hamiltonian Monte Carlo algorithm (Neal, 
 a period of the posterior and return to where it started at every step, at any acceptance rate; the jitter prevents it.
 """
 
+from abc import abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax.flatten_util import ravel_pytree
 
-from credo._checks import require_at_least
-from credo._text import nearest
+from credo._checks import require_at_least, require_one_of
 from credo.inference.guide import Guide
 from credo.inference.mcmc import trajectory
 from credo.inference.mcmc.adaptation import Adaptation, Tuning
-from credo.inference.mcmc.flat import posterior_of_positions, unravel_theta
-from credo.inference.method import START_WHERE_FINITE, Method
-from credo.inference.plan import Plan
-from credo.inference.run import Run
+from credo.inference.sampler import START_WHERE_FINITE, FlatSampler, LogDensity, flat
 from credo.models.program import Model
-from credo.posterior import Draws
 from credo.typing import Array, Batch, Key, Theta
 
 # Dual averaging starts here and explores upwards from it first.
@@ -45,59 +40,52 @@ class HamiltonianInfo(NamedTuple):
     step_size: Array
 
 
-@dataclass(frozen=True)
-class Hamiltonian(Method):
-    """What HMC and NUTS share: the flat vector, the warm-up, the draws."""
+@dataclass(frozen=True, kw_only=True)
+class Hamiltonian(FlatSampler):
+    """What HMC and NUTS share: the warm-up, and the figures of a step.
 
-    num_samples: int = 1000
-    num_warmup: int = 1000
-    num_chains: int = 4
-    thin: int = 1
+    Arguments:
+        target_acceptance: what the step size is tuned for; raise it where trajectories diverge.
+        mass: "diagonal", or "full" for one that knows correlations.
+    """
+
     target_acceptance: float = 0.8
-    mass: str = "diagonal"
-    start: str | Method = "prior"
+    mass: Literal["diagonal", "full"] = "diagonal"
 
     def __post_init__(self) -> None:
-        require_at_least(1, num_samples=self.num_samples, num_chains=self.num_chains, thin=self.thin)
-        require_at_least(0, num_warmup=self.num_warmup)
+        super().__post_init__()
         if not 0 < self.target_acceptance < 1:
             raise ValueError(f"target_acceptance must lie between 0 and 1, got {self.target_acceptance}")
-        if self.mass not in ("diagonal", "dense"):
-            hint = nearest(str(self.mass), ["diagonal", "dense"])
-            raise ValueError(f"mass must be 'diagonal' or 'dense', got {self.mass!r}{hint}")
+        if self.mass == "dense":
+            raise ValueError("mass='dense' is called mass='full' now")
+        require_one_of(("diagonal", "full"), mass=self.mass)
 
     @property
     def adaptation(self) -> Adaptation:
-        return Adaptation(self.num_warmup, self.target_acceptance, self.mass == "dense")
-
-    def plan(self) -> Plan:
-        return Plan(self.num_samples, self.num_warmup, self.thin, self.num_chains)
+        return Adaptation(self.num_warmup, self.target_acceptance, self.mass == "full")
 
     def init(self, key: Key, model: Model, theta: Theta, data: Batch, held_out: Batch | None) -> HamiltonianState:
-        flat, unravel = ravel_pytree(theta)
-        point = trajectory.point_at(lambda position: model.log_joint(unravel(position), data), flat)
-        return HamiltonianState(jnp.array(0), point, self.adaptation.init(flat.size, FIRST_STEP_SIZE))
+        point = trajectory.point_at(LogDensity(model, data), flat(theta))
+        return HamiltonianState(jnp.array(0), point, self.adaptation.init(point.position.size, FIRST_STEP_SIZE))
 
     def step(
         self, key: Key, model: Model, state: HamiltonianState, batch: Batch
     ) -> tuple[HamiltonianState, HamiltonianInfo]:
-        def log_density(position: Array) -> Array:
-            return model.log_joint(unravel_theta(model, position), batch)
-
-        point, transition = self.transition(key, state, log_density)
+        point, transition = self.transition(key, state, LogDensity(model, batch))
         tuning = self.adaptation.update(state.tuning, state.step, point.position, transition.acceptance)
         info = HamiltonianInfo(log_joint=point.log_density, **transition._asdict(), step_size=state.tuning.step_size)
         return HamiltonianState(state.step + 1, point, tuning), info
 
+    @abstractmethod
     def transition(
         self, key: Key, state: HamiltonianState, log_density: trajectory.LogDensity
     ) -> tuple[trajectory.Point, trajectory.Transition]:
-        raise TypeError(f"{type(self).__name__} has no transition")
+        """From one point of the chain to the next."""
 
     def draw(self, model: Model, state: HamiltonianState) -> Array:
         return state.point.position
 
-    def figure(self, infos: HamiltonianInfo) -> str:
+    def status_line(self, infos: HamiltonianInfo) -> str:
         return (
             f"acceptance {infos.acceptance.mean():.2f}, step {infos.step_size[-1]:.3g}, "
             f"{infos.num_leapfrogs.mean():.0f} leapfrogs, {infos.diverged.sum()} divergent"
@@ -105,33 +93,19 @@ class Hamiltonian(Method):
 
     def extra_bytes(self, num_parameters: int) -> int:
         # The inverse mass, its root, and the running estimate.
-        return 3 * 4 * num_parameters**2 * self.num_chains if self.mass == "dense" else 0
-
-    @property
-    def advice(self) -> str:
-        return START_WHERE_FINITE
-
-    def posterior(self, model: Model, run: "Run") -> "Draws":
-        return posterior_of_positions(self, model, run)
+        return 3 * 4 * num_parameters**2 * self.num_chains if self.mass == "full" else 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class HMC(Hamiltonian):
     """Hamiltonian Monte Carlo: exact, and as good as its trajectory length; `NUTS` finds that by itself.
 
     Arguments:
-        num_samples: draws kept per chain.
-        num_warmup: steps that tune step size and mass, and are dropped.
-        num_chains: independent chains, spread over the cores.
-        thin: steps per kept draw.
-        target_acceptance: what the step size is tuned for.
-        mass: "diagonal" or "dense".
-        start: "prior" (over-dispersed draws), "network", or a method to run first, such as `credo.MAP()`.
         path_length: mean length of a trajectory, in standard deviations once the mass is tuned. A quarter of a period,
             π/2, makes the draws of a normal posterior independent (Izmailov et al., 2021, take it too).
         max_leapfrogs: no trajectory is longer.
 
-    >>> HMC(num_samples=500, mass="dense").plan().num_steps
+    >>> HMC(num_samples=500, mass="full").plan().num_steps
     1500
     """
 
@@ -142,6 +116,7 @@ class HMC(Hamiltonian):
         use_cases="small models whose trajectory length is known",
         stores="every kept draw of theta",
         costs="as many gradients of all data per draw as a trajectory is long, tens to hundreds",
+        if_non_finite=START_WHERE_FINITE,
     )
 
     path_length: float = 1.5708

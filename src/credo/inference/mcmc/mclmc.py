@@ -13,18 +13,12 @@ from typing import Any, ClassVar, NamedTuple
 import jax
 import jax.numpy as jnp
 from blackjax.adaptation.mass_matrix import welford_algorithm
-from jax.flatten_util import ravel_pytree
 
 from credo import random
-from credo._checks import require_at_least
 from credo.inference.guide import Guide
-from credo.inference.mcmc.flat import posterior_of_positions, unravel_theta
 from credo.inference.mcmc.trajectory import Point, ValueAndGrad, point_at
-from credo.inference.method import START_WHERE_FINITE, Method
-from credo.inference.plan import Plan
-from credo.inference.run import Run
+from credo.inference.sampler import START_WHERE_FINITE, FlatSampler, LogDensity, flat
 from credo.models.program import Model
-from credo.posterior import Draws
 from credo.typing import Array, Batch, Key, Theta
 
 # The minimal norm integrator (Omelyan, Mryglod & Folk, 2003): of the schemes with two gradients per step, the one with
@@ -91,8 +85,8 @@ class MCLMCInfo(NamedTuple):
     length: Array
 
 
-@dataclass(frozen=True)
-class MCLMC(Method):
+@dataclass(frozen=True, kw_only=True)
+class MCLMC(FlatSampler):
     """Microcanonical Langevin Monte Carlo: two gradients per step and no rejections, for posteriors of many dimensions.
 
         du = (I − uuᵀ)(∇log p(theta) dt/(D − 1) + √(2/(L D)) dW),    dtheta = u dt,    |u| = 1
@@ -119,14 +113,10 @@ class MCLMC(Method):
     member of its own, as in the example below.
 
     Arguments:
-        num_samples: draws kept per chain.
-        num_warmup: steps that tune the sampler, and are dropped.
-        num_chains: independent chains, spread over the cores.
         thin: steps per kept draw. Steps are short: a network's draws are independent after some hundred of them.
         energy_variance: of the integrator, per parameter. An eighth of it halves the bias, and shortens the steps
             to 0.7 of their length.
         preconditioned: whether warm-up learns the scale of each parameter; without it all have the same.
-        start: "prior" (over-dispersed draws), "network", or a method to run first, such as `credo.MAP()`.
 
     >>> from credo import MAP
     >>> MCLMC(num_samples=100, num_chains=8, start=MAP(num_steps=500)).plan().num_chains
@@ -140,36 +130,30 @@ class MCLMC(Method):
         use_cases="models of thousands of parameters, rows in the thousands",
         stores="every kept draw of theta",
         costs="two gradients of all data per step, `thin` steps per draw",
+        if_non_finite=START_WHERE_FINITE,
     )
 
-    num_samples: int = 1000
     num_warmup: int = 5000
-    num_chains: int = 4
     thin: int = 50
     energy_variance: float = 5e-4
     preconditioned: bool = True
-    start: str | Method = "prior"
 
     def __post_init__(self) -> None:
-        require_at_least(1, num_samples=self.num_samples, num_chains=self.num_chains, thin=self.thin)
-        require_at_least(0, num_warmup=self.num_warmup)
+        super().__post_init__()
         if not self.energy_variance > 0:
             raise ValueError(f"energy_variance must be positive, got {self.energy_variance}")
 
-    def plan(self) -> Plan:
-        return Plan(self.num_samples, self.num_warmup, self.thin, self.num_chains)
-
     def init(self, key: Key, model: Model, theta: Theta, data: Batch, held_out: Batch | None) -> MCLMCState:
-        flat, unravel = ravel_pytree(theta)
-        if flat.size < 2:
+        if model.num_parameters < 2:
             raise ValueError(
                 "MCLMC turns a direction, so it needs at least two parameters, and the model has one; use credo.NUTS()"
             )
-        point = point_at(lambda position: model.log_joint(unravel(position), data), flat)
-        return MCLMCState(jnp.array(0), point, _unit(random.normal(key, flat.shape)), self.first_tuning(flat.size))
+        point = point_at(LogDensity(model, data), flat(theta))
+        direction = _unit(random.normal(key, point.position.shape))
+        return MCLMCState(jnp.array(0), point, direction, self.first_tuning(direction.size))
 
     def step(self, key: Key, model: Model, state: MCLMCState, batch: Batch) -> tuple[MCLMCState, MCLMCInfo]:
-        value_and_grad = jax.value_and_grad(lambda position: model.log_joint(unravel_theta(model, position), batch))
+        value_and_grad = jax.value_and_grad(LogDensity(model, batch))
         tuning = state.tuning
         turned = self.turn(key, state.direction, tuning.step_size / tuning.length)
         point, direction, energy_change = isokinetic(
@@ -267,15 +251,8 @@ class MCLMC(Method):
     def draw(self, model: Model, state: MCLMCState) -> Array:
         return state.point.position
 
-    def figure(self, infos: MCLMCInfo) -> str:
+    def status_line(self, infos: MCLMCInfo) -> str:
         return f"log joint {infos.log_joint[-1]:.4g}, step {infos.step_size[-1]:.3g}, L {infos.length[-1]:.3g}"
-
-    @property
-    def advice(self) -> str:
-        return START_WHERE_FINITE
-
-    def posterior(self, model: Model, run: "Run") -> "Draws":
-        return posterior_of_positions(self, model, run)
 
 
 def isokinetic(

@@ -6,21 +6,17 @@ counted, which would not sample from f).
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
-from credo._checks import require_at_least
 from credo._text import nearest
 from credo.inference.guide import Guide
-from credo.inference.method import START_WHERE_FINITE, Method
-from credo.inference.plan import Plan
-from credo.inference.run import Run
+from credo.inference.sampler import START_WHERE_FINITE, Sampler
 from credo.models.program import Model
-from credo.posterior import Draws
 from credo.typing import Array, Batch, Key, Theta
 
 # The acceptance rate that makes random walks most efficient in many dimensions (Roberts, Gelman & Gilks, 1997).
@@ -55,33 +51,20 @@ class Proposal:
 
 
 @dataclass(frozen=True)
-class MetropolisHastings(Method):
+class MetropolisHastings(Sampler):
     """Markov chain Monte Carlo with any proposal, the correction for asymmetric ones included.
 
         p(accept) = min(1, f(theta′)/f(theta) · Q(theta | theta′)/Q(theta′ | theta))
 
     Arguments:
         proposal: a `Proposal`.
-        num_samples: draws kept per chain.
-        num_warmup: steps dropped at the beginning (burn-in).
-        num_chains: independent chains.
         thin: steps per kept draw. Random walks are strongly correlated, so that keeping every step only costs memory.
-        start: "prior" (over-dispersed draws), "network", or a method to run first, such as `credo.MAP()`.
     """
 
     proposal: Proposal
-    num_samples: int = 1000
+    _: KW_ONLY
     num_warmup: int = 5000
-    num_chains: int = 4
     thin: int = 50
-    start: str | Method = "prior"
-
-    def __post_init__(self) -> None:
-        require_at_least(1, num_samples=self.num_samples, num_chains=self.num_chains, thin=self.thin)
-        require_at_least(0, num_warmup=self.num_warmup)
-
-    def plan(self) -> Plan:
-        return Plan(self.num_samples, self.num_warmup, self.thin, self.num_chains)
 
     def init(self, key: Key, model: Model, theta: Theta, data: Batch, held_out: Batch | None) -> MetropolisState:
         return MetropolisState(jnp.array(0), theta, model.log_joint(theta, data), jnp.zeros(()))
@@ -119,15 +102,8 @@ class MetropolisHastings(Method):
     def draw(self, model: Model, state: MetropolisState) -> Theta:
         return state.theta
 
-    def figure(self, infos: MetropolisInfo) -> str:
+    def status_line(self, infos: MetropolisInfo) -> str:
         return f"acceptance {infos.acceptance.mean():.2f}"
-
-    @property
-    def advice(self) -> str:
-        return START_WHERE_FINITE
-
-    def posterior(self, model: Model, run: "Run") -> "Draws":
-        return run.to_draws(self.to_config(), model, run.draws)
 
 
 @dataclass(frozen=True)
@@ -141,8 +117,6 @@ class Metropolis(MetropolisHastings):
         scale: of the first proposals; None takes 2.4/√D, which suits a posterior of unit variance.
         target_acceptance: what the tuning aims at.
 
-    The other arguments are those of `MetropolisHastings`.
-
     >>> Metropolis(proposal="uniform", num_samples=100).plan().num_steps
     10000
     """
@@ -154,9 +128,11 @@ class Metropolis(MetropolisHastings):
         use_cases="very small models, teaching, checks of other methods",
         stores="every kept draw of theta",
         costs="one density of all data per step, and some hundred steps per independent draw",
+        if_non_finite=START_WHERE_FINITE,
     )
 
     proposal: str | Proposal = "normal"  # type: ignore[assignment]
+    _: KW_ONLY
     scale: float | None = None
     target_acceptance: float = BEST_ACCEPTANCE
 

@@ -10,21 +10,15 @@ from credo._checks import require_at_least
 from credo.inference.guide import Guide
 from credo.inference.mcmc import trajectory
 from credo.inference.mcmc.hmc import Hamiltonian, HamiltonianState
+from credo.inference.sampler import START_WHERE_FINITE
 from credo.typing import Key
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class NUTS(Hamiltonian):
     """The No-U-Turn sampler, the exact method to measure others by.
 
     Arguments:
-        num_samples: draws kept per chain.
-        num_warmup: steps that tune step size and mass, and are dropped.
-        num_chains: independent chains, spread over the cores.
-        thin: steps per kept draw; NUTS draws are nearly independent, so that 1 is right.
-        target_acceptance: what the step size is tuned for; raise it where trajectories diverge.
-        mass: "diagonal" or "dense".
-        start: "prior" (over-dispersed draws), "network", or a method to run first, such as `credo.MAP()`.
         max_depth: a trajectory doubles at most this many times.
 
     >>> NUTS(num_samples=500, num_chains=2).plan().num_steps
@@ -38,6 +32,7 @@ class NUTS(Hamiltonian):
         use_cases="small and critical models; the yardstick for the others",
         stores="every kept draw of theta",
         costs="up to 2^max_depth gradients of all data per draw",
+        if_non_finite=START_WHERE_FINITE,
     )
 
     max_depth: int = 10

@@ -7,24 +7,22 @@ Geyer (1991), Markov chain Monte Carlo maximum likelihood; Syed, Bouchard-Côté
 Non-reversible parallel tempering: a scalable highly parallel MCMC scheme.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.flatten_util import ravel_pytree
 
 from credo._checks import require_at_least
 from credo.inference.guide import Guide
 from credo.inference.mcmc import trajectory
 from credo.inference.mcmc.adaptation import Adaptation, Tuning
-from credo.inference.mcmc.flat import posterior_of_positions, unravel_theta
 from credo.inference.mcmc.hmc import FIRST_STEP_SIZE
-from credo.inference.method import START_WHERE_FINITE, Method
-from credo.inference.plan import Plan
-from credo.inference.run import Run
+from credo.inference.outcome import Outcome
+from credo.inference.sampler import START_WHERE_FINITE, FlatSampler, unravel_theta
+from credo.inference.sampler import flat as ravelled
 from credo.models.program import Model
 from credo.posterior import Draws
 from credo.typing import Array, Batch, Key, Theta
@@ -62,11 +60,11 @@ class TemperingInfo(NamedTuple):
     round_trips: Array
 
 
-@dataclass(frozen=True)
-class ParallelTempering(Method):
+@dataclass(frozen=True, kw_only=True)
+class ParallelTempering(FlatSampler):
     """Hamiltonian Monte Carlo at several temperatures that exchange their states: exact where there are several modes.
 
-        πᵢ(theta) ∝ p(theta) p(D | theta)^βᵢ,    1 = β₁ > … > β_R = hottest
+        πᵢ(theta) ∝ p(theta) p(D | theta)^βᵢ,    1 = β₁ > … > β_R = min_beta
         p(swap i, i+1) = min(1, exp((βᵢ − βᵢ₊₁)(log p(D | thetaᵢ₊₁) − log p(D | thetaᵢ))))
 
     A step moves every replica by one trajectory, then proposes to swap pairs of neighbours, the even and the odd ones
@@ -78,17 +76,13 @@ class ParallelTempering(Method):
     `swap_acceptance_1` (the coldest pair) and so on should not be below 0.2: else take more temperatures.
 
     Arguments:
-        num_samples: draws kept per chain.
-        num_warmup: steps that tune the ladder, step sizes and masses, and are dropped.
         num_chains: independent sets of replicas, spread over the cores.
-        thin: steps per kept draw.
         num_temperatures: R. Round trips are the most frequent where half of the swaps are rejected.
         num_leapfrogs: mean length of a trajectory; each is between half and one and a half of it, so that none
             resonates.
         target_acceptance: what the step sizes are tuned for.
-        hottest: the smallest β. The prior, 0, has no modes of the data's making; more is cheaper, if chains move freely
-            there.
-        start: "prior" (a draw for each replica), "network", or a method to run first, such as `credo.MAP()`.
+        min_beta: the smallest β. The prior, 0, has no modes of the data's making; more is cheaper, if chains move
+            freely there.
 
     >>> ParallelTempering(num_samples=500, num_temperatures=6).ladder().round(3).tolist()
     [1.0, 0.328, 0.078, 0.01, 0.0, 0.0]
@@ -101,47 +95,39 @@ class ParallelTempering(Method):
         use_cases="small models with several modes",
         stores="every kept draw of the coldest chain",
         costs="num_temperatures × num_leapfrogs gradients of all data per draw",
+        if_non_finite=START_WHERE_FINITE,
     )
 
-    num_samples: int = 1000
-    num_warmup: int = 1000
-    num_chains: int = 4
-    thin: int = 1
+    renamed: ClassVar[Mapping[str, str]] = {"hottest": "min_beta"}
+
     num_temperatures: int = 12
     num_leapfrogs: int = 16
     target_acceptance: float = 0.8
-    hottest: float = 0.0
-    start: str | Method = "prior"
+    min_beta: float = 0.0
 
     def __post_init__(self) -> None:
-        require_at_least(1, num_samples=self.num_samples, num_chains=self.num_chains, thin=self.thin)
-        require_at_least(0, num_warmup=self.num_warmup)
+        super().__post_init__()
         require_at_least(2, num_temperatures=self.num_temperatures)
         require_at_least(1, num_leapfrogs=self.num_leapfrogs)
         if not 0 < self.target_acceptance < 1:
             raise ValueError(f"target_acceptance must lie between 0 and 1, got {self.target_acceptance}")
-        if not 0 <= self.hottest < 1:
-            raise ValueError(
-                f"hottest is an inverse temperature, at least 0 (the prior) and below 1, got {self.hottest}"
-            )
+        if not 0 <= self.min_beta < 1:
+            raise ValueError(f"min_beta is at least 0 (the prior) and below 1, got {self.min_beta}")
 
     @property
     def adaptation(self) -> Adaptation:
         return Adaptation(self.num_warmup, self.target_acceptance, is_dense=False)
 
-    def plan(self) -> Plan:
-        return Plan(self.num_samples, self.num_warmup, self.thin, self.num_chains)
-
     def ladder(self) -> np.ndarray:
         """The inverse temperatures before warm-up, (replicas,)."""
-        return np.linspace(1.0, self.hottest ** (1 / POWER), self.num_temperatures) ** POWER
+        return np.linspace(1.0, self.min_beta ** (1 / POWER), self.num_temperatures) ** POWER
 
     def init(self, key: Key, model: Model, theta: Theta, data: Batch, held_out: Batch | None) -> TemperingState:
-        flat = ravel_pytree(theta)[0]
+        flat = ravelled(theta)
         positions = jnp.tile(flat, (self.num_temperatures, 1))
         if self.start == "prior":
             others = model.sample_prior(key, self.num_temperatures - 1)
-            positions = positions.at[1:].set(jax.vmap(lambda one: ravel_pytree(one)[0])(others))
+            positions = positions.at[1:].set(jax.vmap(ravelled)(others))
         rungs = jnp.arange(self.num_temperatures)
         return TemperingState(
             step=jnp.array(0),
@@ -235,7 +221,7 @@ class ParallelTempering(Method):
     def draw(self, model: Model, state: TemperingState) -> Array:
         return state.positions[0]
 
-    def figure(self, infos: TemperingInfo) -> str:
+    def status_line(self, infos: TemperingInfo) -> str:
         lowest = infos.swap_acceptance.mean(axis=0).min()
         return (
             f"acceptance {infos.acceptance.mean():.2f}, lowest swap rate {lowest:.2f}, "
@@ -246,12 +232,8 @@ class ParallelTempering(Method):
         # Of each replica: the position, the inverse mass and its running estimate.
         return 5 * 4 * num_parameters * self.num_temperatures * self.num_chains
 
-    @property
-    def advice(self) -> str:
-        return START_WHERE_FINITE
-
-    def posterior(self, model: Model, run: "Run") -> "Draws":
-        draws = posterior_of_positions(self, model, run)
+    def posterior(self, model: Model, outcome: Outcome) -> Draws:
+        draws = super().posterior(model, outcome)
         return replace(draws, infos=_a_figure_per_pair(draws.infos), trace=_a_figure_per_pair(draws.trace))
 
 

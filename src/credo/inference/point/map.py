@@ -4,37 +4,22 @@ Paper, "What is a Bayesian Neural Network?": training with a cost function is ML
 estimate is the posterior of someone who is certain; it is kept as `Draws` with a single draw.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 
 from credo._checks import require_at_least
-from credo._text import nearest
 from credo.inference.guide import Guide
-from credo.inference.method import Method
+from credo.inference.method import all_finite
+from credo.inference.optimised import Ascent
+from credo.inference.outcome import Outcome
 from credo.inference.plan import Plan
-from credo.inference.run import Run
 from credo.models.program import Model
 from credo.posterior import Draws
 from credo.typing import Array, Batch, Key, Theta, Tree
-
-Schedule = float | Callable[[Any], Any]
-
-
-def named_optimizer(optimizer: str | optax.GradientTransformation, learning_rate: Schedule) -> Any:
-    """The optax optimiser that a name and a learning rate stand for; or the optimiser itself."""
-    if not isinstance(optimizer, str):
-        return optimizer
-    make = getattr(optax, optimizer, None)
-    if make is None or not callable(make):
-        known = ["adam", "adamw", "sgd", "rmsprop", "adagrad", "lion", "nadam", "lbfgs"]
-        raise ValueError(f"optimizer: optax has no {optimizer!r}{nearest(optimizer, known)}")
-    return make(learning_rate)
 
 
 class PointState(NamedTuple):
@@ -63,19 +48,13 @@ class PointInfo(NamedTuple):
 
 
 @dataclass(frozen=True)
-class MAP(Method):
+class MAP(Ascent):
     """The mode of the posterior, argmax log p(theta) + log p(D | theta), by stochastic gradient ascent.
 
-    The mode is that of the density of the *unconstrained* theta: it depends on the parametrisation, as modes do.
+    The mode is that of the density of the *unconstrained* theta: it depends on the parametrisation, as modes do. The
+    objective is the log joint per data point, log p(theta, D)/N.
 
     Arguments:
-        num_steps: gradient steps.
-        optimizer: the name of an optax optimiser ("adam", "sgd", "adamw", …), or any optax transformation (then the
-            learning rate is its own business).
-        learning_rate: a number or an optax schedule. The objective is the log joint per data point, log p(theta, D)/N,
-            so that a rate suits data sets of any size.
-        batch_size: rows per step; None takes all of them.
-        start: "network" for the network's own values, "prior" for a draw, or a method to run first.
         patience: with held-out data, stop after this many checks without improvement and return the best theta.
         check_every: steps between two looks at the held-out data.
 
@@ -90,40 +69,19 @@ class MAP(Method):
         use_cases="a baseline; the start of samplers; the members of an ensemble",
         stores="one value of theta",
         costs="one gradient per step",
+        if_non_finite="lower the learning rate, standardise the data, or clip the gradients (optax.clip)",
     )
 
     num_steps: int = 2000
-    optimizer: str | optax.GradientTransformation = "adam"
-    learning_rate: Schedule = 1e-2
-    batch_size: int | None = None
-    start: str | Method = "network"
     patience: int = 10
     check_every: int = 50
 
     def __post_init__(self) -> None:
-        require_at_least(1, num_steps=self.num_steps, patience=self.patience, check_every=self.check_every)
-        if self.batch_size is not None:
-            require_at_least(1, batch_size=self.batch_size)
-        self.transformation()
-
-    def transformation(self) -> optax.GradientTransformation:
-        """The optax optimiser that the name and the learning rate stand for."""
-        return named_optimizer(self.optimizer, self.learning_rate)
+        super().__post_init__()
+        require_at_least(1, patience=self.patience, check_every=self.check_every)
 
     def plan(self) -> Plan:
-        return Plan(num_kept=self.num_steps, batch_size=self.batch_size)
-
-    @property
-    def lockstep(self) -> bool:
-        return True
-
-    @property
-    def uses_held_out(self) -> bool:
-        return True
-
-    @property
-    def advice(self) -> str:
-        return "lower the learning rate, standardise the data, or clip the gradients (optax.clip_by_global_norm)"
+        return replace(super().plan(), uses_held_out=True, leaves_draws=True)
 
     def objective(self, model: Model, theta: Theta, batch: Batch) -> tuple[Array, tuple[Array, Array]]:
         """log p(theta, D)/N, and its two parts."""
@@ -139,17 +97,14 @@ class MAP(Method):
     def step(self, key: Key, model: Model, state: PointState, batch: Batch) -> tuple[PointState, PointInfo]:
         gradient_of = jax.value_and_grad(lambda theta: self.objective(model, theta, batch), has_aux=True)
         (objective, (log_prior, log_likelihood)), gradient = gradient_of(state.theta)
-        # optax descends. Optimisers with a line search (L-BFGS) also look at the loss.
-        downhill = jax.tree.map(jnp.negative, gradient)
-        updates, optimizer = optax.with_extra_args_support(self.transformation()).update(
-            downhill,
+        # Optimisers with a line search (L-BFGS) also look at the loss.
+        theta, optimizer = self.climb(
+            gradient,
             state.optimizer,
             state.theta,
             value=-objective,
-            grad=downhill,
             value_fn=lambda theta: -self.objective(model, theta, batch)[0],
         )
-        theta = optax.apply_updates(state.theta, updates)
         moved = state._replace(step=state.step + 1, theta=theta, optimizer=optimizer)
         if state.held_out is not None:
             # Past the last check nothing moves: the result must not depend on where the engine's chunk ended.
@@ -175,18 +130,17 @@ class MAP(Method):
 
     def healthy(self, state: PointState) -> Array | bool:
         # The log joint of a step is that of the theta before its update.
-        return all(np.isfinite(leaf).all() for leaf in state.theta.values())
+        return all_finite(state.theta)
 
-    def posterior(self, model: Model, run: "Run") -> "Draws":
-        states: PointState = run.states
+    def posterior(self, model: Model, outcome: Outcome) -> Draws:
+        states: PointState = outcome.states
         theta = states.theta
         if states.best is not None and np.all(np.isfinite(states.best.score)):
             theta = states.best.theta
-        theta = {name: leaf[:, None] for name, leaf in theta.items()}
+        leaves = {name: np.asarray(leaf)[:, None] for name, leaf in theta.items()}
         # After an early stop the engine's chunk runs on without moving; those steps are no part of the trace.
-        num_steps = int(np.min(states.step))
-        infos = jax.tree.map(lambda leaf: leaf[:, :num_steps], run.infos)
-        return replace(run, infos=infos).to_draws(self.to_config(), model, theta)
+        trace = outcome.trace(int(np.min(states.step)))
+        return Draws(model, leaves, outcome.provenance(self.to_config()), infos={}, trace=trace)
 
 
 @dataclass(frozen=True)
@@ -197,13 +151,11 @@ class MLE(MAP):
     100
     """
 
-    guide: ClassVar[Guide] = Guide(
-        exact="point",
+    guide: ClassVar[Guide] = replace(
+        MAP.guide,
         benefits="ordinary training, to compare with",
         limits="no epistemic uncertainty, no prior: overfits few data",
         use_cases="a baseline",
-        stores="one value of theta",
-        costs="one gradient per step",
     )
 
     def objective(self, model: Model, theta: Theta, batch: Batch) -> tuple[Array, tuple[Array, Array]]:

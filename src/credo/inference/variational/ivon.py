@@ -8,23 +8,20 @@ curvature of the loss per data point from gradients alone, and δ is that of the
 The prior enters in closed form where it is normal: its gradient at the mean, and its precision.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from credo._checks import require_at_least
 from credo.covariance import Diagonal
 from credo.inference.guide import Guide
-from credo.inference.method import Method
+from credo.inference.method import all_finite
 from credo.inference.needs import Needs
-from credo.inference.plan import Plan
-from credo.inference.point.map import Schedule
-from credo.inference.run import Run
-from credo.inference.variational.importance import evidence
-from credo.inference.variational.vi import VIInfo, as_gaussian
+from credo.inference.optimised import SMOOTHING_STEPS, LearningRate, Optimised
+from credo.inference.outcome import Outcome
+from credo.inference.variational.vi import VIInfo, as_posterior
 from credo.models.program import Model
 from credo.posterior import Gaussian
 from credo.typing import Array, Batch, Key, Theta
@@ -45,17 +42,14 @@ class IVONState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class IVON(Method):
+class IVON(Optimised):
     """A diagonal Gaussian q by natural-gradient variational inference; the posterior is that of `BayesByBackprop`.
 
     Arguments:
-        num_steps: gradient steps.
         learning_rate: α, a number or an optax schedule. A Newton-like step: larger than Adam's.
-        batch_size: rows per step; None takes all of them.
         initial_curvature: h at the start, per data point: q starts with scale 1/√(N(h + δ)).
         momentum: β₁ of the gradient.
         memory: β₂ of the curvature.
-        start: "network" for the network's own values, "prior" for a draw, or a method to run first.
 
     >>> IVON(num_steps=100).num_steps
     100
@@ -68,36 +62,21 @@ class IVON(Method):
         use_cases="large networks on minibatches",
         stores="mean and scale of each weight: twice theta",
         costs="one gradient per step",
+        if_non_finite="lower the learning rate, raise the initial_curvature, or standardise the data",
     )
 
-    num_steps: int = 5000
-    learning_rate: Schedule = 0.1
-    batch_size: int | None = None
+    learning_rate: LearningRate = 0.1
     initial_curvature: float = 1.0
     momentum: float = 0.9
     memory: float = 0.9995
-    start: str | Method = "network"
 
     def __post_init__(self) -> None:
-        require_at_least(1, num_steps=self.num_steps)
-        if self.batch_size is not None:
-            require_at_least(1, batch_size=self.batch_size)
+        super().__post_init__()
         if not self.initial_curvature > 0:
             raise ValueError(f"initial_curvature must be positive, got {self.initial_curvature}")
         for name in ("momentum", "memory"):
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(f"{name} must lie between 0 and 1, got {getattr(self, name)}")
-
-    def plan(self) -> Plan:
-        return Plan(num_kept=self.num_steps, batch_size=self.batch_size)
-
-    @property
-    def lockstep(self) -> bool:
-        return True
-
-    @property
-    def advice(self) -> str:
-        return "lower the learning rate, raise the initial_curvature, or standardise the data"
 
     def describe(self, model: Model, data: Any) -> Needs:
         bound = model if model.rows is not None else model.bind(data)
@@ -105,8 +84,8 @@ class IVON(Method):
         stored = f"a Gaussian of {2 * num:,} variational parameters ({num:,} means, {num:,} scales)"
         return Needs(num, stored, 4 * 5 * num)
 
-    def figure(self, infos: VIInfo) -> str:
-        return f"ELBO {float(np.mean(infos.elbo[-100:])):.5g}"
+    def status_line(self, infos: VIInfo) -> str:
+        return f"ELBO {float(np.mean(infos.elbo[-SMOOTHING_STEPS:])):.5g}"
 
     def init(self, key: Key, model: Model, theta: Theta, data: Batch, held_out: Batch | None) -> IVONState:
         mean = {name: theta[name] for name in model.template}
@@ -174,15 +153,12 @@ class IVON(Method):
         return Diagonal({name: jax.lax.rsqrt(state.num_data * own) for name, own in total.items()})
 
     def healthy(self, state: IVONState) -> Array | bool:
-        return all(np.isfinite(leaf).all() for leaf in jax.tree.leaves((state.mean, state.curvature)))
+        return all_finite((state.mean, state.curvature))
 
-    def posterior(self, model: Model, run: "Run") -> "Gaussian":
-        state: IVONState = jax.tree.map(lambda leaf: leaf[0], run.states)
+    def posterior(self, model: Model, outcome: Outcome) -> Gaussian:
+        state: IVONState = outcome.state
         root = self.root(state, self.prior_precision(model, state.num_data))
-        return as_gaussian(self, model, run, mean=state.mean, root=root)
-
-    def judged(self, posterior: "Gaussian", data: Batch) -> "Gaussian":  # type: ignore[override]
-        return replace(posterior, evidence=evidence(posterior, data))
+        return as_posterior(Gaussian, self, model, outcome, state.mean, root)
 
 
 def _closed(model: Model, mean: Theta, variance: Theta) -> tuple[Theta, Theta]:

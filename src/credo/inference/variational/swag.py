@@ -26,14 +26,14 @@ import optax
 from credo._checks import require_at_least
 from credo.covariance import Diagonal, LowRank
 from credo.inference.guide import Guide
-from credo.inference.method import Method
 from credo.inference.needs import Needs
+from credo.inference.optimised import Ascent, LearningRate, named_optimizer
+from credo.inference.outcome import Outcome
 from credo.inference.plan import Plan
-from credo.inference.point.map import MAP, PointInfo, PointState, Schedule, named_optimizer
-from credo.inference.run import Run
+from credo.inference.point.map import MAP, PointInfo, PointState
 from credo.inference.variational.importance import evidence
 from credo.models.program import Model
-from credo.posterior import Gaussian, Provenance
+from credo.posterior import Gaussian
 from credo.typing import Array, Batch, Key, Theta
 
 # A weight that never moves has no variance, and no logarithm of it; the least that is told, as Maddox et al. have it.
@@ -94,7 +94,7 @@ class SWAGState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class SWAG(Method):
+class SWAG(Ascent):
     """A Gaussian fitted to the iterates of SGD: first `MAP` by SGD, then a constant rate, and iterates are collected.
 
     Only moments and the last iterates are kept, however long it runs. Batch statistics of a network are constants of
@@ -102,19 +102,19 @@ class SWAG(Method):
     with `credo.networks.with_statistics`.
 
     Arguments:
-        num_steps: steps of the collecting phase.
-        num_warmup: steps of training before it.
+        num_steps: gradient steps in all.
+        num_warmup: how many of them are training; the others are the collecting phase.
         rank: K, how many of the last iterates make the low-rank part of Σ; None or 0 for the diagonal form.
         collect_every: steps between two iterates that are collected.
-        optimizer, start: as for `MAP`. An optax transformation has its own rate, the same in both phases.
-        learning_rate: of the warm-up, a number or an optax schedule, as for `MAP`.
+        optimizer: the name of an optax optimiser. A transformation has its own rate, the same in both phases.
+        learning_rate: of the warm-up, a number or an optax schedule.
         collecting_rate: the constant rate of the collecting phase. It sets the spread: the larger, the further descent
             wanders. Far above the rate that the warm-up ended with, it may diverge.
         momentum: of optimizer="sgd"; other optimisers have their own. 0.9 makes the rate count ten times.
         batch_size: rows per step. The noise of small batches is what makes descent wander; with None, all of the rows
             in each step, there is none, and iterates differ only where descent has not arrived yet.
 
-    >>> SWAG(num_steps=1000, collect_every=10).num_collected
+    >>> SWAG(num_steps=3000, num_warmup=2000, collect_every=10).num_collected
     100
     """
 
@@ -125,24 +125,24 @@ class SWAG(Method):
         use_cases="large networks; members of an ensemble",
         stores="mean, variance and the last `rank` iterates",
         costs="one gradient of a minibatch per step",
+        if_non_finite="lower the learning_rate and the collecting_rate, or standardise the data",
+        if_too_large="take a lower rank, or rank=None for the diagonal form",
     )
 
-    num_steps: int = 2000
+    num_steps: int = 4000
     num_warmup: int = 2000
     rank: int | None = 20
     collect_every: int = 20
     optimizer: str | optax.GradientTransformation = "sgd"
-    learning_rate: Schedule = 1e-3
+    learning_rate: LearningRate = 1e-3
     collecting_rate: float = 1e-3
     momentum: float = 0.9
     batch_size: int | None = 32
-    start: str | Method = "network"
 
     def __post_init__(self) -> None:
-        require_at_least(1, num_steps=self.num_steps, collect_every=self.collect_every)
+        super().__post_init__()
+        require_at_least(1, collect_every=self.collect_every)
         require_at_least(0, num_warmup=self.num_warmup)
-        if self.batch_size is not None:
-            require_at_least(1, batch_size=self.batch_size)
         if self.rank:
             require_at_least(2, rank=self.rank)
         if not self.collecting_rate > 0:
@@ -151,40 +151,39 @@ class SWAG(Method):
             raise ValueError(f"momentum must lie between 0 and 1, got {self.momentum}")
         if self.num_collected < 2:
             raise ValueError(
-                f"num_steps={self.num_steps} with collect_every={self.collect_every} collects {self.num_collected} "
-                "iterate(s), and a spread needs at least 2; take more steps, or collect more often"
+                f"num_steps={self.num_steps}, {self.num_warmup} of them for the warm-up, with "
+                f"collect_every={self.collect_every} collects {max(self.num_collected, 0)} iterate(s), and a spread "
+                "needs at least 2; take more steps, or collect more often"
             )
-        self.training()
 
     @property
     def num_collected(self) -> int:
         """T, the iterates that a run collects."""
-        return self.num_steps // self.collect_every
+        return (self.num_steps - self.num_warmup) // self.collect_every
 
     @property
     def num_columns(self) -> int:
         """K, the last iterates that are kept; none in the diagonal form."""
         return min(self.rank or 0, self.num_collected)
 
-    def training(self) -> MAP:
-        """SGD as `MAP` does it, with a rate for each phase."""
+    def transformation(self) -> optax.GradientTransformation:
+        """SGD with a rate for each phase."""
         warm = self.learning_rate if callable(self.learning_rate) else optax.constant_schedule(self.learning_rate)
         rate = optax.join_schedules([warm, optax.constant_schedule(self.collecting_rate)], [self.num_warmup])
         optimizer = named_optimizer(self.optimizer, rate)
         if self.optimizer == "sgd" and self.momentum > 0:
-            optimizer = optax.chain(optax.trace(self.momentum), optimizer)
-        return MAP(optimizer=optimizer)
+            return optax.chain(optax.trace(self.momentum), optimizer)
+        return optimizer
+
+    @property
+    def training(self) -> MAP:
+        """The climb as `MAP` does it."""
+        return MAP(optimizer=self.transformation())
 
     def plan(self) -> Plan:
-        return Plan(num_kept=self.num_steps, num_warmup=self.num_warmup, batch_size=self.batch_size)
-
-    @property
-    def advice(self) -> str:
-        return "lower the learning_rate and the collecting_rate, or standardise the data"
-
-    @property
-    def smaller(self) -> str:
-        return "take a lower rank, or rank=None for the diagonal form"
+        records = self.num_steps - self.num_warmup
+        # Iterates are collected in place, which the axis of several chains would not allow.
+        return replace(super().plan(), num_records=records, num_warmup=self.num_warmup, lockstep=False)
 
     def describe(self, model: Model, data: Any) -> Needs:
         bound = model if model.rows is not None else model.bind(data)
@@ -196,11 +195,11 @@ class SWAG(Method):
     # -- the engine's functions ----------------------------------------------------------------------------
 
     def init(self, key: Key, model: Model, theta: Theta, data: Batch, held_out: Batch | None) -> SWAGState:
-        training = self.training().init(key, model, theta, data, None)
+        training = self.training.init(key, model, theta, data, None)
         return SWAGState(training, Iterates.none(theta, self.num_columns))
 
     def step(self, key: Key, model: Model, state: SWAGState, batch: Batch) -> tuple[SWAGState, PointInfo]:
-        training, info = self.training().step(key, model, state.training, batch)
+        training, info = self.training.step(key, model, state.training, batch)
         collecting = training.step - self.num_warmup
         collects = (collecting > 0) & (collecting % self.collect_every == 0)
         # A loop of one round or none works in place; the branches of a cond would copy all that they return.
@@ -210,17 +209,15 @@ class SWAG(Method):
         return SWAGState(training, iterates), info
 
     def healthy(self, state: SWAGState) -> Array | bool:
-        return self.training().healthy(state.training)
+        return self.training.healthy(state.training)
 
-    def posterior(self, model: Model, run: "Run") -> "Gaussian":
-        state: SWAGState = jax.tree.map(lambda leaf: leaf[0], run.states)
+    def posterior(self, model: Model, outcome: Outcome) -> Gaussian:
+        state: SWAGState = outcome.state
         # A run that was cut short before the first iterate has only the point where it stands.
         mean = state.iterates.mean if state.iterates.num > 0 else state.training.theta
-        phases = [infos for infos in (run.warmup_infos, run.infos) if infos is not None]
+        phases = [infos for infos in (outcome.warmup_infos, outcome.infos) if infos is not None]
         names = ("log_joint", "log_prior", "log_likelihood")
         trace = {name: np.concatenate([getattr(infos, name) for infos in phases], axis=1) for name in names}
-        provenance = Provenance(self.to_config(), run.seed, run.seconds, 0, run.interrupted)
-        return Gaussian(model, mean, state.iterates.root(), provenance, trace=trace)
-
-    def judged(self, posterior: "Gaussian", data: Batch) -> "Gaussian":  # type: ignore[override]
-        return replace(posterior, evidence=evidence(posterior, data))
+        provenance = outcome.provenance(self.to_config())
+        found = Gaussian(model, mean, state.iterates.root(), provenance, trace=trace)
+        return outcome.concluded("evidence", found, lambda _: replace(found, evidence=evidence(found, outcome.data)))

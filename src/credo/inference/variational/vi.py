@@ -9,7 +9,7 @@ form, the expected log prior wherever the prior is normal; only the likelihood i
 three are.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
@@ -18,25 +18,22 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from credo._checks import require_at_least
-from credo._text import nearest
+from credo._checks import require_at_least, require_one_of
 from credo.covariance import Root
 from credo.inference.guide import Guide
-from credo.inference.method import Method
+from credo.inference.method import Method, all_finite
 from credo.inference.needs import Needs
+from credo.inference.optimised import SMOOTHING_STEPS, Ascent, LearningRate, named_optimizer
+from credo.inference.outcome import Outcome
 from credo.inference.plan import Plan
-from credo.inference.point.map import Schedule, named_optimizer
-from credo.inference.run import Run
 from credo.inference.variational import local_noise
-from credo.inference.variational.families import INSTEAD_OF_FLOW, Family, as_family
+from credo.inference.variational.families import Family, as_family
 from credo.inference.variational.importance import evidence
 from credo.models.program import Model
-from credo.posterior import Flow, Gaussian, Provenance
+from credo.posterior import Flow, Gaussian
 from credo.typing import Array, Batch, Key, Theta, Tree
 
 Estimator = Literal["weights", "landing", "local", "flipout"]
-# The smoothed ELBO forgets with this many steps, and early stopping looks at it as often.
-SMOOTHING_STEPS = 100
 
 
 class Phi(NamedTuple):
@@ -66,25 +63,23 @@ class VIInfo(NamedTuple):
 
 
 @dataclass(frozen=True)
-class BayesByBackprop(Method):
+class BayesByBackprop(Ascent):
     """A Gaussian q(theta), or a flow, fitted by gradient ascent on the ELBO, on minibatches, with any optax optimiser.
 
     Arguments:
-        num_steps: gradient steps.
         family: "diagonal" (mean field), "block" (a block per layer), "low_rank", "full", all Gaussian; "flow" (a
             normalising flow, any shape, small models); or a family with settings from `credo.inference`.
         estimator: where the noise enters. "weights" draws the weights once per step; "landing" does too, and drops
             the part of the gradient that is zero on average ("sticking the landing": no variance left at the exact
             posterior); "local" draws the sums that enter each unit, "flipout" flips the signs of one draw, both anew
             for every example (diagonal family). None takes "local" where it can be had, else "weights".
-        optimizer, learning_rate, batch_size: as for `MAP`; the objective is the ELBO per data point.
         xi_learning_rate: of the prior's parameters (`param` sites); `learning_rate` where None.
-        num_draws: draws of theta per step.
+        draws_per_step: draws of theta for each gradient.
         initial_scale: of q around its starting point, small: q first finds the mode, then opens.
         kl_weight: of the KL term. 1 is Bayes; less is a *cold* posterior, surer than the data allow.
         anneal_steps: steps over which the KL weight grows from zero; 0 for none.
-        patience: stop once the smoothed ELBO has not improved for this many looks, 100 steps apart; None never does.
-        start: "network" for the network's own values, "prior" for a draw, or a method to run first.
+        elbo_patience: stop once the smoothed ELBO has not improved for this many looks, 100 steps apart; None never
+            does.
 
     >>> BayesByBackprop(family="low_rank", num_steps=500).family
     'low_rank'
@@ -97,36 +92,33 @@ class BayesByBackprop(Method):
         use_cases="large models and data; programs with learned priors or latents per row",
         stores="mean and covariance root of q: twice theta, if diagonal",
         costs="one or two gradients per step, and some thousand steps more than training",
+        if_non_finite="lower the learning rate or the initial_scale, or standardise the data",
+        if_too_large="take family='low_rank' or family='diagonal'",
     )
 
-    num_steps: int = 5000
+    renamed: ClassVar[Mapping[str, str]] = {"num_draws": "draws_per_step", "patience": "elbo_patience"}
+
     family: str | Family = "diagonal"
     estimator: Estimator | None = None
-    optimizer: str | optax.GradientTransformation = "adam"
-    learning_rate: Schedule = 1e-2
-    xi_learning_rate: Schedule | None = None
-    batch_size: int | None = None
-    num_draws: int = 1
+    xi_learning_rate: LearningRate | None = None
+    draws_per_step: int = 1
     initial_scale: float = 0.01
     kl_weight: float = 1.0
     anneal_steps: int = 0
-    patience: int | None = None
-    start: str | Method = "network"
+    elbo_patience: int | None = None
 
     def __post_init__(self) -> None:
-        require_at_least(1, num_steps=self.num_steps, num_draws=self.num_draws)
+        super().__post_init__()
+        require_at_least(1, draws_per_step=self.draws_per_step)
         require_at_least(0, anneal_steps=self.anneal_steps)
-        for name in ("batch_size", "patience"):
-            if getattr(self, name) is not None:
-                require_at_least(1, **{name: getattr(self, name)})
+        if self.elbo_patience is not None:
+            require_at_least(1, elbo_patience=self.elbo_patience)
         if not self.initial_scale > 0:
             raise ValueError(f"initial_scale must be positive, got {self.initial_scale}")
         if not self.kl_weight >= 0:
             raise ValueError(f"kl_weight must be zero or more, got {self.kl_weight}")
-        known = get_args(Estimator)
-        if self.estimator is not None and self.estimator not in known:
-            suggestion = nearest(str(self.estimator), known)
-            raise ValueError(f"estimator must be one of {', '.join(known)}, got {self.estimator!r}{suggestion}")
+        if self.estimator is not None:
+            require_one_of(get_args(Estimator), estimator=self.estimator)
         if self.estimator not in (None, "weights") and not self.chosen_family.is_gaussian:
             raise ValueError(
                 f"the estimator {self.estimator!r} needs a Gaussian q; with family={self.family!r} take 'weights'"
@@ -136,7 +128,6 @@ class BayesByBackprop(Method):
                 f"the estimator {self.estimator!r} needs independent weights, family='diagonal'; with "
                 f"family={self.family!r} take 'weights' or 'landing'"
             )
-        self.transformation()
 
     @property
     def chosen_family(self) -> Family:
@@ -145,30 +136,14 @@ class BayesByBackprop(Method):
 
     def transformation(self) -> optax.GradientTransformation:
         """The optimiser of phi, with a learning rate of its own for xi where one is set."""
-        of_phi = named_optimizer(self.optimizer, self.learning_rate)
+        of_phi = super().transformation()
         if self.xi_learning_rate is None:
             return of_phi
         of_xi = named_optimizer(self.optimizer, self.xi_learning_rate)
         return optax.multi_transform({"q": of_phi, "xi": of_xi}, Phi("q", "q", "xi"))  # type: ignore[arg-type]
 
     def plan(self) -> Plan:
-        return Plan(num_kept=self.num_steps, batch_size=self.batch_size)
-
-    @property
-    def lockstep(self) -> bool:
-        return True
-
-    @property
-    def advice(self) -> str:
-        return "lower the learning rate or the initial_scale, or standardise the data"
-
-    @property
-    def learns_xi(self) -> bool:
-        return True
-
-    @property
-    def smaller(self) -> str:
-        return "take family='low_rank' or family='diagonal'" if self.chosen_family.is_gaussian else INSTEAD_OF_FLOW
+        return replace(super().plan(), learns_xi=True)
 
     def chosen_estimator(self, model: Model) -> Estimator:
         """The estimator that is set, or the one with the least noise that fits the family and the model."""
@@ -186,7 +161,7 @@ class BayesByBackprop(Method):
         parts = f"{bound.num_parameters:,} in its mean, {of_root:,} in its root"
         return Needs(bound.num_parameters, f"a {kind} of {num:,} variational parameters ({parts})", 4 * 4 * num)
 
-    def figure(self, infos: VIInfo) -> str:
+    def status_line(self, infos: VIInfo) -> str:
         return f"ELBO {float(np.mean(infos.elbo[-SMOOTHING_STEPS:])):.5g}"
 
     # -- the engine's functions ----------------------------------------------------------------------------
@@ -203,15 +178,12 @@ class BayesByBackprop(Method):
                 lambda phi: self.objective(key, model, phi, batch, state.step), has_aux=True
             )
             (_, (log_likelihood, kl)), gradient = gradient_of(state.phi)
-            downhill = jax.tree.map(jnp.negative, gradient)
-            updates, optimizer = self.transformation().update(downhill, state.optimizer, state.phi)
+            phi, optimizer = self.climb(gradient, state.optimizer, state.phi)
             elbo = log_likelihood - kl
-            moved = state._replace(
-                step=state.step + 1, phi=optax.apply_updates(state.phi, updates), optimizer=optimizer
-            )
+            moved = state._replace(step=state.step + 1, phi=phi, optimizer=optimizer)
             return self._watched(moved, elbo), VIInfo(elbo, elbo, log_likelihood, kl)
 
-        if self.patience is None:
+        if self.elbo_patience is None:
             return climb()
         # Past the last look nothing moves: the result must not depend on where the engine's chunk ended.
         idle = VIInfo(*(state.smoothed,) * 4)
@@ -221,10 +193,10 @@ class BayesByBackprop(Method):
         self, key: Key, model: Model, phi: Phi, batch: Batch, step: Array | int = 0
     ) -> tuple[Array, tuple[Array, Array]]:
         """ELBO/N, with the KL term weighted as asked; and both terms of the ELBO itself."""
-        if self.num_draws == 1:
+        if self.draws_per_step == 1:
             log_likelihood, kl = self.elbo_parts(key, model, phi, batch)
         else:
-            keys = jax.random.split(key, self.num_draws)
+            keys = jax.random.split(key, self.draws_per_step)
             parts = jax.vmap(lambda own: self.elbo_parts(own, model, phi, batch))(keys)
             log_likelihood, kl = jax.tree.map(jnp.mean, parts)
         weight = self.kl_weight * jnp.minimum(1.0, (step + 1) / max(self.anneal_steps, 1))
@@ -281,43 +253,31 @@ class BayesByBackprop(Method):
         )
 
     def finished(self, state: VIState) -> Array | bool:
-        return False if self.patience is None else state.checks_since >= self.patience
+        return False if self.elbo_patience is None else state.checks_since >= self.elbo_patience
 
     def healthy(self, state: VIState) -> Array | bool:
-        return all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(state.phi))
+        return all_finite(state.phi)
 
-    def posterior(self, model: Model, run: "Run") -> "Gaussian | Flow":
-        state: VIState = jax.tree.map(lambda leaf: leaf[0], run.states)
+    def posterior(self, model: Model, outcome: Outcome) -> Gaussian | Flow:
+        state: VIState = outcome.state
         frozen = model.freeze(state.phi.xi) if state.phi.xi else model
         root = jax.jit(lambda raw: self.chosen_family.root(raw, model.template))(state.phi.root)
-        # After an early stop the engine's chunk runs on without moving; those steps are no part of the trace.
-        num_steps = int(state.step)
         kind = Gaussian if self.chosen_family.is_gaussian else Flow
-        return kind(frozen, *_as_numpy(state.phi.mean, root), **_origin(self, run, num_steps))
-
-    def judged(self, posterior: "Gaussian | Flow", data: Batch) -> "Gaussian | Flow":  # type: ignore[override]
-        return replace(posterior, evidence=evidence(posterior, data))
+        # After an early stop the engine's chunk runs on without moving; those steps are no part of the trace.
+        return as_posterior(kind, self, frozen, outcome, state.phi.mean, root, num_steps=int(state.step))
 
 
 VI = BayesByBackprop
 
 
-def as_gaussian(method: Method, model: Model, run: "Run", *, mean: Theta, root: Root) -> "Gaussian":
-    """The posterior of a run that has found a mean and a root, with the parts of its ELBO by step."""
-    return Gaussian(model, *_as_numpy(mean, root), **_origin(method, run))
-
-
-def _as_numpy(location: Theta, root: Any) -> tuple[Theta, Any]:
-    return {name: np.asarray(leaf) for name, leaf in location.items()}, jax.tree.map(np.asarray, root)
-
-
-def _origin(method: Method, run: "Run", num_steps: int | None = None) -> dict[str, Any]:
-    """How a posterior came about, and the parts of its ELBO by step."""
-    figures = {name: values for name, values in run.infos._asdict().items() if name != "log_joint"}
-    return {
-        "provenance": Provenance(method.to_config(), run.seed, run.seconds, 0, run.interrupted),
-        "trace": {name: np.asarray(values)[:, :num_steps] for name, values in figures.items()},
-    }
+def as_posterior(
+    kind: type, method: Method, model: Model, outcome: Outcome, mean: Theta, root: Any, *, num_steps: int | None = None
+) -> Any:
+    """The q that a run has found, with the parts of its ELBO by step, and what its importance weights say."""
+    trace = {name: values for name, values in outcome.trace(num_steps).items() if name != "log_joint"}
+    provenance = outcome.provenance(method.to_config())
+    found = kind(model, *jax.tree.map(np.asarray, (mean, root)), provenance, trace=trace)
+    return outcome.concluded("evidence", found, lambda _: replace(found, evidence=evidence(found, outcome.data)))
 
 
 def _log_q_of_theta_alone(mean: Theta, root: Root, theta: Theta) -> Array:

@@ -1,0 +1,58 @@
+"""The stages of a fit, in order: runs of the engine, and what is concluded from them.
+
+With a folder each stage is written down as it goes, and done once: a fit that is resumed finds what was done before.
+
+    0/    a run: its checkpoints
+    1/    a conclusion: a saved posterior, and in folders of their own the runs on the way to it
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from credo.inference.engine import driver
+from credo.inference.engine.checkpoint import Stage, unwritable
+from credo.inference.method import Method
+from credo.inference.outcome import Outcome, P
+from credo.models.program import Model
+from credo.posterior import load
+from credo.posterior.saving import is_saved, write
+from credo.typing import Batch
+
+
+class FitStages:
+    """The stages of one fit: the same ones in the same order each time.
+
+    Arguments:
+        folder: where they are written down; None for nowhere.
+        progress: a live bar on stderr; by default where stderr is a terminal.
+    """
+
+    def __init__(self, folder: Path | None = None, *, progress: bool | None = None) -> None:
+        self.folder, self.progress = folder, progress
+        self.num_stages = 0
+
+    def run(self, method: Method, model: Model, data: Batch, **options: Any) -> Outcome:
+        """A run of the engine, with the options of `driver.run`."""
+        folder = self._next()
+        stage = None if folder is None else Stage(folder)
+        return replace(driver.run(method, model, data, progress=self.progress, stage=stage, **options), stages=self)
+
+    def conclude(self, name: str, model: Model, make: Callable[["FitStages"], P]) -> P:
+        """A posterior that takes long to compute."""
+        folder = self._next()
+        if folder is None:
+            return make(FitStages(progress=self.progress))
+        if not is_saved(folder):
+            found = make(FitStages(folder, progress=self.progress))
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+                write(found, folder)
+            except OSError as error:
+                raise unwritable(folder, error) from error
+        return load(folder, model=model)
+
+    def _next(self) -> Path | None:
+        self.num_stages += 1
+        return None if self.folder is None else self.folder / str(self.num_stages - 1)

@@ -1,0 +1,85 @@
+"""What all methods share that climb an objective step by step, and the optimiser's scaffold."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from credo._checks import require_at_least
+from credo._text import nearest
+from credo.inference.method import Method, require_start
+from credo.inference.plan import Plan
+from credo.typing import Tree
+
+LearningRate = float | Callable[[Any], Any]
+# The ELBO in the progress bar, and the one that early stopping looks at, is an average over so many steps.
+SMOOTHING_STEPS = 100
+
+
+@dataclass(frozen=True)
+class Optimised(Method):
+    """A climb of an objective, on minibatches.
+
+    Arguments:
+        num_steps: gradient steps.
+        learning_rate: a number or an optax schedule. The objective is per data point, so that a rate suits data sets of
+            any size.
+        batch_size: rows per step; None takes all of them.
+        start: "network" for the network's own values, "prior" for a draw, or a method to run first.
+    """
+
+    num_steps: int = 5000
+    learning_rate: LearningRate = 1e-2
+    batch_size: int | None = None
+    start: str | Method = "network"
+
+    def __post_init__(self) -> None:
+        require_at_least(1, num_steps=self.num_steps)
+        if self.batch_size is not None:
+            require_at_least(1, batch_size=self.batch_size)
+        require_start(self.start)
+
+    def plan(self) -> Plan:
+        return Plan(num_records=self.num_steps, batch_size=self.batch_size, start=self.start, lockstep=True)
+
+
+@dataclass(frozen=True)
+class Ascent(Optimised):
+    """A climb by any optimiser of optax.
+
+    Arguments:
+        optimizer: the name of an optax optimiser ("adam", "sgd", "adamw", …), or any optax transformation (then the
+            learning rate is its own business).
+    """
+
+    optimizer: str | optax.GradientTransformation = "adam"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.transformation()
+
+    def transformation(self) -> optax.GradientTransformation:
+        """The optax optimiser that the name and the learning rate stand for."""
+        return named_optimizer(self.optimizer, self.learning_rate)
+
+    def climb(self, gradient: Tree, optimizer: Tree, phi: Tree, **more: Any) -> tuple[Tree, Tree]:
+        """phi one step uphill, and the state of the optimiser, which itself descends."""
+        downhill = jax.tree.map(jnp.negative, gradient)
+        extra = {"grad": downhill, **more} if more else {}
+        transformation = optax.with_extra_args_support(self.transformation())
+        updates, optimizer = transformation.update(downhill, optimizer, phi, **extra)
+        return optax.apply_updates(phi, updates), optimizer
+
+
+def named_optimizer(optimizer: str | optax.GradientTransformation, learning_rate: LearningRate) -> Any:
+    """The optax optimiser that a name and a learning rate stand for; or the optimiser itself."""
+    if not isinstance(optimizer, str):
+        return optimizer
+    make = getattr(optax, optimizer, None)
+    if make is None or not callable(make):
+        known = ["adam", "adamw", "sgd", "rmsprop", "adagrad", "lion", "nadam", "lbfgs"]
+        raise ValueError(f"optimizer: optax has no {optimizer!r}{nearest(optimizer, known)}")
+    return make(learning_rate)
