@@ -14,16 +14,15 @@ from credo.diagnostics import Diagnostics
 from credo.diagnostics.laplace import LaplaceEvidence, diagnose_laplace
 from credo.diagnostics.variational import ElboEvidence, diagnose_variational
 from credo.models.program import Model
-from credo.posterior.base import BasePosterior, Provenance, at_least_one
-from credo.posterior.linear_predictive import NUM_OUTPUT_DRAWS, linear_predictive
-from credo.posterior.linearised import Linearisation
+from credo.posterior.base import Provenance, at_least_one
+from credo.posterior.linear_predictive import NUM_OUTPUT_DRAWS, Linearised, linear_predictive
 from credo.posterior.saving import Parts, Stored
 from credo.predictive import Predictive
 from credo.typing import Key, Theta
 
 
 @dataclass(frozen=True, eq=False)
-class Gaussian(BasePosterior):
+class Gaussian(Linearised):
     """N(mean, √Σ √Σᵀ) over the unconstrained theta.
 
     Arguments:
@@ -81,11 +80,6 @@ class Gaussian(BasePosterior):
             return super().predict(x, num_draws=num_draws)
         inputs, num = self.inputs(x), at_least_one(num_draws=num_draws, default=NUM_OUTPUT_DRAWS)
         return linear_predictive(self, inputs, num_draws=num)
-
-    @cached_property
-    def linearisation(self) -> Linearisation:
-        """The network around the mean, as a linear one."""
-        return Linearisation.of(self.model, self.mean, self.root)
 
     @cached_property
     def diagnostics(self) -> Diagnostics:

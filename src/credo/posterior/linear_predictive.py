@@ -8,7 +8,7 @@ moments in closed form.
 import math
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +19,7 @@ from credo import random
 from credo.covariance import Root
 from credo.data import Scaling
 from credo.models.outputs import BinaryOutputs, ClassOutputs, CorrelatedOutputs, NormalOutputs, Outputs
-from credo.posterior.base import Provenance
+from credo.posterior.base import BasePosterior
 from credo.posterior.linearised import Linearisation, features_by_block, moments_by_block
 from credo.predictive import ClassPredictive, Predictive, RegressionPredictive, streaming
 from credo.predictive.conditional import Conditional, ConditionalOf, covariance_of, mean_of
@@ -34,26 +34,17 @@ NUM_OUTPUT_DRAWS = 1000
 NUM_FUNCTIONS = 100
 
 
-class Linearised(Protocol):
-    """A Gaussian over theta with a network that is linearised around its mean."""
+class Linearised(BasePosterior):
+    """A Gaussian over theta with a network that may be linearised around its mean."""
 
-    @property
-    def mean(self) -> dict[str, np.ndarray]: ...
+    mean: dict[str, np.ndarray]
+    root: Root
+    prediction: str
 
-    @property
-    def root(self) -> Root: ...
-
-    @property
-    def provenance(self) -> Provenance: ...
-
-    @property
-    def scaling(self) -> Scaling: ...
-
-    @property
-    def prediction(self) -> str: ...
-
-    @property
-    def linearisation(self) -> Linearisation: ...
+    @cached_property
+    def linearisation(self) -> Linearisation:
+        """The network around the mean, as a linear one."""
+        return Linearisation.of(self.model, self.mean, self.root)
 
 
 class NormalRows(NamedTuple):

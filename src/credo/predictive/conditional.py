@@ -4,10 +4,13 @@ Most often it is a NumPyro distribution. What kinds of distribution answer diffe
 that another kind is registered here, or from outside.
 """
 
+from collections.abc import Callable
 from functools import singledispatch
 from typing import Any, Protocol
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 import numpyro.distributions as dist
 
 from credo.typing import Array, Key, Theta
@@ -79,3 +82,25 @@ def covariance_of(conditional: Any) -> Array:
 def as_vector(values: Array) -> Array:
     """One output as a vector of one: (rows, outputs)."""
     return values[:, None] if values.ndim == 1 else values
+
+
+def is_classes(conditional_of: ConditionalOf, draws: Theta, x: np.ndarray) -> bool:
+    """Whether y is a class label, found without computing anything."""
+    return _look(conditional_of, draws, x, lambda conditional: class_probs(conditional) is not None)
+
+
+def is_normal(conditional_of: ConditionalOf, draws: Theta, x: np.ndarray) -> bool:
+    """Whether each output is normal, given theta."""
+    return _look(conditional_of, draws, x, lambda conditional: isinstance(each_output(conditional), dist.Normal))
+
+
+def _look(conditional_of: ConditionalOf, draws: Theta, x: np.ndarray, question: Callable[[Conditional], bool]) -> bool:
+    found: list[bool] = []
+
+    def look(theta: Theta, row: Array) -> Array:
+        found.append(question(conditional_of(theta, row)))
+        return jnp.zeros(())
+
+    first = {name: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype) for name, leaf in draws.items()}
+    jax.eval_shape(look, first, jax.ShapeDtypeStruct((1, *x.shape[1:]), jnp.float32))
+    return found[0]

@@ -23,7 +23,7 @@ from credo._blocks import block_size, by_block, joined
 from credo._machine import available_cores
 from credo.data import Scaling
 from credo.predictive import streaming
-from credo.predictive.conditional import Conditional, ConditionalOf
+from credo.predictive.conditional import Conditional, ConditionalOf, is_classes, is_normal
 from credo.typing import Array, Key, Theta, Tree
 
 # Activations of a block of rows should stay in a core's cache: 4,096 rows of 50 units are 0.8 MB.
@@ -241,7 +241,7 @@ class RegressionPredictive(Predictive):
     @cached_property
     def is_normal(self) -> bool:
         """Whether the marginal itself is normal: one draw, with normal noise."""
-        return self.num_draws == 1 and streaming.is_normal(self.conditional_of, self.draws, self.x)
+        return self.num_draws == 1 and is_normal(self.conditional_of, self.draws, self.x)
 
     def cdf(self, y: Any) -> np.ndarray:
         """F(y) = Σᵢ wᵢ P(Y ≤ y | x, thetaᵢ) of each output alone, (data, output…): uniform if the model is right."""
@@ -361,7 +361,7 @@ def predictive(
     weights = np.full(num_draws, 1 / num_draws) if weights is None else np.asarray(weights, np.float64)
     inputs = np.asarray(scaling.inputs(x), np.float32)
     conditional_of = Given(model)
-    kind = ClassPredictive if streaming.is_classes(conditional_of, draws, inputs) else RegressionPredictive
+    kind = ClassPredictive if is_classes(conditional_of, draws, inputs) else RegressionPredictive
     return kind(conditional_of, draws, inputs, weights=weights, scaling=scaling)
 
 

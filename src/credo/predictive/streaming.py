@@ -12,19 +12,9 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
-import numpyro.distributions as dist
 from jax.scipy.special import xlogy
 
-from credo.predictive.conditional import (
-    Conditional,
-    ConditionalOf,
-    as_vector,
-    class_probs,
-    covariance_of,
-    each_output,
-    mean_of,
-)
+from credo.predictive.conditional import Conditional, ConditionalOf, as_vector, covariance_of, each_output, mean_of
 from credo.typing import Array, Key, Theta, Tree
 
 # Bisection halves the bracket each time: 2⁻³⁰ of it is below the resolution of float32.
@@ -160,25 +150,3 @@ def quantiles(conditional_of: ConditionalOf, weights: Array, levels: Array, draw
         return (low + high) / 2
 
     return jnp.moveaxis(jax.lax.map(solve, levels), 0, 1)
-
-
-def is_classes(conditional_of: ConditionalOf, draws: Theta, x: np.ndarray) -> bool:
-    """Whether y is a class label, found without computing anything."""
-    return _look(conditional_of, draws, x, lambda conditional: class_probs(conditional) is not None)
-
-
-def is_normal(conditional_of: ConditionalOf, draws: Theta, x: np.ndarray) -> bool:
-    """Whether each output is normal, given theta."""
-    return _look(conditional_of, draws, x, lambda conditional: isinstance(each_output(conditional), dist.Normal))
-
-
-def _look(conditional_of: ConditionalOf, draws: Theta, x: np.ndarray, question: Callable[[Conditional], bool]) -> bool:
-    found: list[bool] = []
-
-    def look(theta: Theta, row: Array) -> Array:
-        found.append(question(conditional_of(theta, row)))
-        return jnp.zeros(())
-
-    first = {name: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype) for name, leaf in draws.items()}
-    jax.eval_shape(look, first, jax.ShapeDtypeStruct((1, *x.shape[1:]), jnp.float32))
-    return found[0]
