@@ -1,11 +1,14 @@
+import copy
 import doctest
 import gzip
 import os
+import pickle
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import credo
 from credo import datasets
 from credo.data import Data, Scaling, as_data, as_inputs
 from credo.data import data as data_module
@@ -99,6 +102,34 @@ def test_scaling_round_trips_through_a_dict(table):
     np.testing.assert_array_equal(again.targets(table[1]), scaling.targets(table[1]))
 
 
+# --- batches
+
+
+def test_a_batch_is_made_once_and_not_handed_on_to_changed_copies(table):
+    data = Data(*table)
+    batch = data.batch()
+    assert data.batch() is batch
+    for other in (data.select([3, 1]), data.with_scaling(Data(*table, standardise=True).scaling), copy.copy(data)):
+        assert "_batch" not in vars(other)
+    assert data.select([3, 1]).batch().x.shape == (2, 2)
+    assert "_batch" not in vars(pickle.loads(pickle.dumps(data)))
+
+
+@pytest.mark.parametrize("options", [{}, {"checkpoint": "run"}, {"method": "auto"}])
+def test_a_fit_copies_its_inputs_once(table, options, monkeypatch, tmp_path):
+    copied = []
+
+    def counted(self, x, copy=Scaling.inputs):
+        copied.append(len(x))
+        return copy(self, x)
+
+    monkeypatch.setattr(Scaling, "inputs", counted)
+    monkeypatch.chdir(tmp_path)
+    model = credo.models.regression(credo.networks.MLP([], out=1), noise=1.0)
+    credo.fit(model, table, **{"method": credo.MAP(num_steps=2), **options})
+    assert copied.count(60) == 1
+
+
 # --- what Data accepts
 
 
@@ -180,8 +211,8 @@ REFUSED = [
     (Frame([[1.0, NAN]], ["age", "dose"]), [1.0], r"in row 0, column 1 \(dose\)"),
     ([1.0, 2.0], [1.0, INF], r"y has values .* \(inf\) in row 1; remove"),
     ([1.0, 2.0, 3.0], [1.0, 2.0], "x has 3 rows and y has 2; pass one row of each"),
-    ([], [], r"x has shape \(0,\), an empty set"),
-    ([1.0], [], r"y has shape \(0,\), an empty set"),
+    ([], [], r"x has shape \(0,\), which is empty"),
+    ([1.0], [], r"y has shape \(0,\), which is empty"),
     (np.ones((3, 0)), np.ones(3), r"x has shape \(3, 0\), which holds no columns"),
     (np.ones((3, 2)), np.ones((3, 0)), r"y has shape \(3, 0\), which holds no targets"),
     (3.0, [1.0], r"x is the single number 3\.0"),
@@ -190,7 +221,7 @@ REFUSED = [
     (np.array([[1.0], [None]], object), [1.0, 2.0], r"x has dtype object; .* \.astype\(float\)"),
     ([1.0, 2.0], ["cat", "dog"], "y has dtype <U3; pass real numbers: encode text"),
     ([1.0, 2.0], [1j, 2.0], "y has dtype complex128"),
-    ([[1.0], [2.0, 3.0]], [1.0, 2.0], "x is no array: .*; pass rows of equal length"),
+    ([[1.0], [2.0, 3.0]], [1.0, 2.0], "x is not an array: .*; pass rows of equal length"),
     (np.ma.array([1.0, 2.0], mask=[False, True]), [1.0, 2.0], "x has masked entries"),
     ([1.0], [2**40], "y holds integers beyond 32 bits"),
 ]
@@ -340,7 +371,7 @@ def test_embedded_sets(name, shape, num_classes):
 
 
 def test_unknown_names_get_a_suggestion():
-    with pytest.raises(ValueError, match=r"name is 'diabets', and .*; did you mean 'diabetes'"):
+    with pytest.raises(ValueError, match=r"name must be one of diabetes, .*, got 'diabets'; did you mean 'diabetes'"):
         datasets.load("diabets")
 
 
@@ -374,14 +405,14 @@ def test_paperfold_is_met_by_both_folds():
 def test_toys_depend_on_the_seed_alone(make):
     np.testing.assert_array_equal(make(20, seed=1).x, make(20, seed=1).x)
     assert not np.array_equal(make(20, seed=1).x, make(20, seed=2).x)
-    with pytest.raises(ValueError, match="num is 0; pass at least 1"):
+    with pytest.raises(ValueError, match="num must be a whole number of at least 1, got 0"):
         make(0)
 
 
 def test_toys_refuse_impossible_settings():
     with pytest.raises(ValueError, match="noise is -1; it is a standard deviation"):
         datasets.moons(noise=-1)
-    with pytest.raises(ValueError, match="inputs is 0"):
+    with pytest.raises(ValueError, match="inputs must be a whole number of at least 1, got 0"):
         datasets.linear(inputs=0)
 
 
@@ -436,7 +467,7 @@ def test_absent_files_say_where_to_get_them(folder, tmp_path):
         datasets.uci("toy")
     with pytest.raises(FileNotFoundError, match=r"fashion_mnist.* does not exist; .*IDX files of Fashion-MNIST"):
         datasets.mnist(folder, fashion=True)
-    with pytest.raises(ValueError, match="name is 'tox', and the data sets are toy; did you mean 'toy'"):
+    with pytest.raises(ValueError, match="name must be one of toy, got 'tox'; did you mean 'toy'"):
         datasets.uci("tox", folder)
 
 

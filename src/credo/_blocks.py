@@ -1,4 +1,4 @@
-"""Rows in blocks of few sizes: memory stays bounded, and few programs are compiled, however many rows there are."""
+"""Rows in blocks of a few sizes: bounded memory and few compiled programs, however many rows there are."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -10,14 +10,14 @@ import numpy as np
 from credo._progress import tracked
 from credo.typing import Tree
 
-# A processor takes rows by packets: in full ones each row has the same bits wherever it stands, and whatever stands
-# beside it. Rows of many inputs are images, of which a network for one would have to do the work for sixteen.
+# A processor handles rows in packets: in a full one, a row's result has the same bits wherever the row is, and whatever
+# is beside it. Rows with many inputs are images: there a packet would mean sixteen times the work for a single row.
 ROWS_PER_PACKET = 16
 MAX_INPUTS_PER_PACKET = 2**14
 
 
 def block_size(num_rows: int, inputs_per_row: int, limit: int, num_workers: int = 1) -> int:
-    """Rows per block, about equal for all workers: packets of rows, their number in three binary digits.
+    """Rows per block, about equal for all workers: a number of packets with three significant binary digits.
 
     Arguments:
         limit: the most rows that a block may have.
@@ -35,7 +35,7 @@ def block_size(num_rows: int, inputs_per_row: int, limit: int, num_workers: int 
 def by_block(
     function: Callable[..., Tree], arrays: Sequence[np.ndarray], size: int, num_workers: int = 1
 ) -> list[Tree]:
-    """function(*rows of the arrays) for each block, spread over threads; its leaves have the rows as first axis."""
+    """function(*arrays) on each block of rows, spread over threads; rows are the first axis of what it returns."""
 
     def one(first: int) -> Tree:
         block = [array[first : first + size] for array in arrays]

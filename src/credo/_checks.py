@@ -1,6 +1,5 @@
-"""Arguments that are refused by their name: what was passed, what was expected."""
+"""Checks that refuse an argument by its name: what was passed, what was expected."""
 
-import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -19,13 +18,13 @@ def require_at_least(minimum: int, **counts: int) -> None:
 def require_positive(**numbers: Any) -> None:
     """Refuse what is not a positive, finite number, by its name."""
     for name, number in numbers.items():
-        is_number = isinstance(number, int | float | np.number) and not isinstance(number, bool)
-        if not is_number or not math.isfinite(number) or number <= 0:
+        value = np.asarray(number)
+        if value.shape or value.dtype.kind not in "iuf" or not 0 < value < np.inf:
             raise ValueError(f"{name} must be a positive number, got {number!r}")
 
 
 def require_one_of(known: Iterable[Any], **choices: Any) -> None:
-    """Refuse a choice that is not among those known, by its name, with the nearest one."""
+    """Refuse a choice that is not known, by its name, and suggest the nearest one."""
     known = list(known)
     for name, choice in choices.items():
         if choice not in known:

@@ -1,13 +1,13 @@
 """Random keys with a cheap generator.
 
-On a CPU the noise is the bottleneck of stochastic weights: JAX's default generator, threefry, is twenty rounds per
+On a CPU the noise is the bottleneck of stochastic weights: JAX's default generator, threefry, takes twenty rounds per
 pair of numbers, and each new shape takes 0.2 s to compile. This one hashes a counter with two rounds of a 32-bit
 finaliser, each keyed by one half of the key. It is a generator for simulation, not for secrets; its uniformity and
-independence are tested in tests/test_random.py. `jax.random` works with its keys (but for `poisson`, which
-insists on threefry), and the library works with keys of any generator.
+independence are tested in tests/test_random.py. `jax.random` works with its keys (except `poisson`, which insists on
+threefry), and the library works with keys of any generator.
 
-With the bits that cheap, the inverse of the normal distribution function becomes the bottleneck: `normal` is one of
-few operations.
+With such cheap bits, the inverse of the normal distribution function becomes the bottleneck: `normal` approximates it
+with few operations.
 """
 
 from collections.abc import Sequence
@@ -20,14 +20,14 @@ from jax.extend import random as jax_extend_random
 
 from credo.typing import Array, Key
 
-# Odd constants close to 2³²/φ and to the fractional parts of √2 and √3: successive counters, and the streams for
-# numbers, splits and folds, land far apart.
+# Constants from 2³²/φ and the fractional parts of square roots: successive counters, and the streams for numbers,
+# splits and folds, land far apart.
 _GOLDEN = 0x9E3779B9
 _NUMBERS, _SPLIT, _FOLD = 0x6A09E667, 0xBB67AE85, 0x3C6EF372
 
 
 def key(seed: int) -> Key:
-    """The key that an integer seed stands for; of a large one, the lower 64 bits.
+    """The key for an integer seed, of which the lower 64 bits count.
 
     >>> jax.random.normal(key(0), (3,)).shape
     (3,)
@@ -38,8 +38,8 @@ def key(seed: int) -> Key:
     return _key(np.array(words, np.uint32))
 
 
-# z/x as a ratio of polynomials in w = −log(1 − x²), for P(|Z| < z) = |x| and w up to 16: a minimax fit, off by at most
-# 1.1e-5 of its value. A sample of 10⁹ draws could not tell.
+# z/x as a ratio of polynomials in w = −log(1 − x²), for P(|Z| < z) = |x| and w up to 16: a minimax fit with a relative
+# error of at most 1.1e-5, which 10⁹ draws could not detect.
 _NUMERATOR = (1.2533263757, 0.42357464175, 0.075876785165, 0.0078922236746)
 _DENOMINATOR = (1.0, 0.076136466069, 0.027784615327, 0.00040966830312)
 
@@ -47,14 +47,14 @@ _DENOMINATOR = (1.0, 0.076136466069, 0.027784615327, 0.00040966830312)
 def normal(key: Key, shape: tuple[int, ...]) -> Array:
     """Standard normal numbers, √2 erf⁻¹(x) of x uniform on (−1, 1) in steps of 2⁻²³: |z| ≤ 5.4.
 
-    For 478,000 of them `jax.random.normal` takes 2.5 times as long: it has a logarithm that is exact close to one,
-    and two polynomials of which one is thrown away.
+    For 478,000 of them `jax.random.normal` takes 2.5 times as long: its logarithm is exact near one, and it evaluates
+    two polynomials of which it discards one.
 
     >>> normal(key(0), (3,)).shape
     (3,)
     """
     bits = jax.lax.bitcast_convert_type(jax.random.bits(key, shape, jnp.uint32), jnp.int32)
-    # Odd numbers of 25 bits with their sign: symmetric about zero, which is not among them.
+    # Odd signed numbers of 25 bits: symmetric about zero, which is not among them.
     x = ((bits >> 7) | 1).astype(jnp.float32) * jnp.float32(2.0**-24)
     w = -jnp.log((1 - x) * (1 + x))
     return x * (_polynomial(_NUMERATOR, w) / _polynomial(_DENOMINATOR, w))
@@ -88,7 +88,7 @@ def _counter(shape: tuple[int, ...]) -> Array:
 
 def _seed(seed: Array) -> Array:
     low = seed.astype(jnp.uint32)
-    # A seed of more than 32 bits keeps its upper half, where the integers are that wide.
+    # Where integers are wider than 32 bits, the upper half of the seed counts too.
     high = (seed >> 32).astype(jnp.uint32) if seed.dtype.itemsize > 4 else jnp.uint32(0)
     return _state(jnp.stack([low, high]))
 
@@ -102,7 +102,7 @@ def _split(state: Array, shape: tuple[int, ...]) -> Array:
 
 
 def _fold_in(state: Array, number: Any) -> Array:
-    # Two hashes with different keys, so that both halves of the new key depend on all of the number and the key.
+    # Two hashes with different keys, so that both halves of the new key depend on the number and the whole key.
     number = number.astype(jnp.uint32)
     return jnp.stack([_hash(state, number, _FOLD), _hash(state[::-1], number, _FOLD)])
 

@@ -1,4 +1,4 @@
-"""The few type names that the whole package shares."""
+"""The type names that the whole package shares."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -15,10 +15,10 @@ Program = Callable[..., Any]
 
 
 class Batch(NamedTuple):
-    """Rows of a data set of `total` rows: what `Model.log_joint` sees, on its way through compiled code.
+    """Some rows of a data set of `total` rows: what `Model.log_joint` sees in compiled code.
 
     `total` is N in log p(theta) + N/n · Σ log p(y | x, theta); n is the number of rows here. `rows` are their numbers
-    in the data set, for a chain that sees rows of its own; None for the others.
+    in the data set, for a chain that sees rows of its own; otherwise None.
     """
 
     x: Array

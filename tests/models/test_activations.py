@@ -113,7 +113,7 @@ def test_it_survives_json(name):
     [
         (lambda: activations([], 1), "features is empty"),
         (lambda: activations([3], 1, scale=0.0), "scale must be a positive number or 'learned', got 0.0"),
-        (lambda: activations([3], 1, scale="lerned"), "scale: unknown 'lerned'"),
+        (lambda: activations([3], 1, scale="lerned"), "scale must be a positive number or 'learned', got 'lerned'"),
         (lambda: activations([3], 1, scale=None), "scale must be a positive number or 'learned', got None"),
         (lambda: activations([3], 1, noise=-1.0), "scales must be positive numbers"),
         (lambda: activations([3], 1, noise="full"), "noise: pass a number.*got 'full'"),
@@ -122,7 +122,7 @@ def test_it_survives_json(name):
         (lambda: activations([3], 1, likelihood="clasification"), "did you mean 'classification'"),
         (lambda: activations([3], 2, noise=0.1, likelihood="classification"), "noise is for a regression"),
         (lambda: activations([3], 1).bind((X, Y)), r"gives 1 outputs per row, but 2 target\(s\)"),
-        (lambda: activations([3], 2, noise=[0.1, 0.2, 0.3]).bind((X, Y)), r"given for 3 target\(s\), but y has 2"),
+        (lambda: activations([3], 2, noise=[0.1, 0.2, 0.3]).bind((X, Y)), r"it is for 3 target\(s\), but y has 2"),
         (lambda: activations([3], 2, likelihood="classification").bind((X, LABELS)), "labels from 0 to 2"),
         (lambda: activations([3], 2, likelihood="classification").bind((X, Y)), "integer class labels"),
     ],

@@ -98,10 +98,10 @@ def test_a_pattern_that_matches_nothing_is_refused_with_the_nearest_path():
         (lambda: priors.laplace(float("nan")), "scale must be a positive number"),
         (lambda: priors.fan_in(1.0, bias_scale=-1.0), "bias_scale must be a positive number, got -1.0"),
         (lambda: priors.learned(-1.0), "scale must be a positive number, got -1.0"),
-        (lambda: priors.scale_mixture(weight=1.0), "weight must lie between 0 and 1, got 1.0"),
+        (lambda: priors.scale_mixture(weight=1.0), "weight must be between 0 and 1, got 1.0"),
         (lambda: priors.as_prior(3.0), "3.0 is not a prior; pass one of credo.priors"),
         (lambda: priors.as_prior(dist.Normal(jnp.zeros(4), 1.0))(KERNEL), r"shape \(4,\), but the parameter"),
-        (lambda: priors.from_config({"name": "norml"}), "unknown prior 'norml'; did you mean 'normal'"),
+        (lambda: priors.from_config({"name": "norml"}), "prior must be one of .*, got 'norml'; did you mean 'normal'"),
     ],
 )
 def test_bad_priors_are_refused(make, message):

@@ -113,7 +113,7 @@ def test_prior_predict_needs_no_data_and_averages_over_the_prior(model):
     assert (marginal.num_draws, marginal.mean.shape) == (500, (12,))
     # E[share²]·4·|x|² is the variance of the function.
     np.testing.assert_allclose(marginal.epistemic, 4 / 3 * np.sum(X**2, 1), rtol=0.4)
-    with pytest.raises(ValueError, match="num_draws must be at least 1, got 0"):
+    with pytest.raises(ValueError, match="num_draws must be a whole number of at least 1, got 0"):
         model.prior_predict(X, num_draws=0)
     with pytest.raises(ValueError, match=r"rows of shape \(1,\)"):
         model.prior_predict(X[:, :1])
@@ -186,11 +186,11 @@ def broken(name):
         ("subsample", r"plate 'data' has size 2 \(subsample 1\) for 2 rows"),
         ("param", r"param 'xi' has no initial value; write numpyro.param\('xi', value\)"),
         ("tree", r"param 'xi' holds a tree of arrays \(dict\); declare each array"),
-        ("edge", "param 'xi' starts outside its constraint, or at its edge"),
+        ("edge", "param 'xi' starts outside its constraint, or on its boundary"),
         ("integer", "param 'xi' has the constraint IntegerNonnegative.*no bijector"),
         ("param per row", "param 'xi' has one value per row"),
-        ("same", "the name 'w' stands for a `param` and a `sample` site"),
-        ("reserved", "'local_noise' has a name that the library uses"),
+        ("same", "the name 'w' is both a `param` and a `sample` site"),
+        ("reserved", "'local_noise' has a name that credo reserves"),
         ("local", "latent site 'z' is discrete.*summed out"),
         ("mixture", "latent site 'z' inside the plate 'data'.*draws have no gradient"),
         ("discrete", "latent site 'k' is discrete.*summed out"),

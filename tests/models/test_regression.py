@@ -147,7 +147,7 @@ def test_integer_targets_are_numbers_for_a_regression():
 @pytest.mark.parametrize(
     ("noise", "message"),
     [
-        ("heteroskedastic", "unknown kind 'heteroskedastic'; did you mean 'heteroscedastic'"),
+        ("heteroskedastic", "noise must be one of learned, .*, got 'heteroskedastic'; did you mean 'heteroscedastic'"),
         (-0.1, "scales must be positive numbers, got -0.1"),
         ([[-0.1]], "scales must be positive numbers, got -0.1"),
         (float("nan"), "expected a positive number"),
@@ -169,8 +169,8 @@ def test_bad_noise_is_refused(noise, message):
         (2, 0.1, 1, r"gives 2 outputs per row, but 1 target\(s\) with Fixed noise need 1"),
         (1, "heteroscedastic", 1, r"gives 1 outputs.*Heteroscedastic noise need 2; set the network's output size to 2"),
         (4, 0.1, 2, r"gives 4 outputs per row, but 2 target\(s\)"),
-        (1, [0.1, 0.2], 1, r"given for 2 target\(s\), but y has 1"),
-        (4, COVARIANCE, 4, r"given for 2 target\(s\), but y has 4"),
+        (1, [0.1, 0.2], 1, r"it is for 2 target\(s\), but y has 1"),
+        (4, COVARIANCE, 4, r"it is for 2 target\(s\), but y has 4"),
         (1, "full", 1, "'full' needs at least two targets"),
     ],
 )
@@ -186,7 +186,7 @@ def test_other_refusals():
         regression((lambda p, x: x @ p["noise"], {"noise": jnp.ones((2, 1))})).bind((X, Y[:, 0]))
     with pytest.raises(ValueError, match=r"to \(7, 1, 1\); expected \(7, number of outputs\)"):
         regression((lambda p, x: (x @ p["w"])[..., None], {"w": jnp.ones((2, 1))})).bind((X, Y[:, 0]))
-    with pytest.raises(ValueError, match="unknown noise model 'fll'; did you mean 'full'"):
+    with pytest.raises(ValueError, match=r"noise must be one of .*, got 'fll'; did you mean 'full'"):
         likelihoods.from_config({"name": "fll"})
-    with pytest.raises(ValueError, match="unknown model 'regresion'; did you mean 'regression'"):
+    with pytest.raises(ValueError, match=r"model must be one of .*, got 'regresion'; did you mean 'regression'"):
         from_config({"model": "regresion"}, NETS[1])

@@ -154,7 +154,7 @@ def test_freezing_before_binding_is_checked_by_binding():
     [
         ({"tao": 0.0}, r"no param 'tao'; did you mean 'tau'\?; it has tau, mix, shift, noise"),
         ({"mix": np.zeros(3)}, r"'mix' has shape \(3,\), but its unconstrained shape is \(2,\).*model.initial_xi"),
-        ({"tau": np.nan}, "'tau' holds values that are not finite"),
+        ({"tau": np.nan}, "'tau' has values that are not finite"),
     ],
 )
 def test_xi_that_do_not_fit_are_refused(model, xi, message):

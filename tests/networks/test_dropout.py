@@ -68,10 +68,10 @@ def run(network, x, mask):
         return network.apply(network.params, x)
 
 
-def sites_of(network, x):
+def layers_of(network, x):
     with Masks({}, look=True) as masks:
         jax.eval_shape(network.apply, network.params, x)
-    return masks.sites
+    return masks.layers
 
 
 @pytest.mark.parametrize("name", NETS)
@@ -79,7 +79,7 @@ def test_layers_take_one_mask_for_all_rows(name):
     net = NETS[name]()
     before = snapshot(net)
     network = functional(net, X)
-    assert sites_of(network, X) == [("dropout_mask.0", 4, 0.5)]
+    assert layers_of(network, X) == [("dropout_mask.0", 4, 0.5)]
     np.testing.assert_allclose(network.apply(network.params, X), by_hand(network.params, X, np.ones(4)), atol=1e-5)
     np.testing.assert_allclose(run(network, X, MASK), by_hand(network.params, X, MASK), atol=1e-5)
     assert snapshot(net) == before
@@ -149,21 +149,21 @@ def test_sequences_of_equinox_share_the_mask_between_steps():
 
 def test_channels_that_share_their_number_in_the_layer_share_it_in_the_mask():
     network = functional(NnxConvolution(broadcast_dims=(1, 2, 3)))
-    assert sites_of(network, IMAGES)[0].num_units == 1
+    assert layers_of(network, IMAGES)[0].num_units == 1
     assert np.all(run(network, IMAGES, jnp.zeros(1)) == 0)
 
 
-def test_layers_of_rate_zero_are_no_places():
+def test_layers_of_rate_zero_ask_for_nothing():
     net = NnxNet()
     net.dropout.rate = 0.0
-    assert sites_of(functional(net), X) == []
-    assert sites_of(functional(MLP([4], 1), X), X) == []
+    assert layers_of(functional(net), X) == []
+    assert layers_of(functional(MLP([4], 1), X), X) == []
 
 
 def test_a_mask_that_reaches_no_layer_is_refused():
     network = functional(NnxNet())
     with (
-        pytest.raises(ValueError, match=r"masks for dropout_mask\.1, but the network passed 1 dropout layer"),
+        pytest.raises(ValueError, match=r"masks for dropout_mask\.1, but x passed 1 dropout layer"),
         Masks({"dropout_mask.0": MASK, "dropout_mask.1": MASK}),
     ):
         network.apply(network.params, X)
@@ -179,8 +179,8 @@ def test_a_layer_inside_a_compiled_call_is_not_passed_over_in_silence():
             return self.second(self.hidden(x))
 
     network = functional(Compiled(jax.random.key(0)))
-    assert len(sites_of(network, X)) == 1
-    with pytest.raises(ValueError, match="out of reach"):
+    assert len(layers_of(network, X)) == 1
+    with pytest.raises(ValueError, match="masks cannot reach a layer inside a compiled part"):
         run(network, X, MASK)
 
 

@@ -317,7 +317,7 @@ def test_networks_without_shapes_ask_for_x():
 
 @pytest.mark.parametrize("net", [3, "MLP", [plain_apply, PLAIN], (1, 2, 3), nnx.Module(), (MLP([4], 1), {})])
 def test_unsupported_objects(net):
-    with pytest.raises(TypeError, match=r"net is of type .*It takes a flax.nnx module.*\(apply, params\)"):
+    with pytest.raises(TypeError, match=r"net is of type .*pass a flax.nnx module.*\(apply, params\)"):
         functional(net)
 
 

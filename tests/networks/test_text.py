@@ -26,7 +26,7 @@ def test_a_text_names_a_network(text, features, activation):
     [
         ("mpl:50", "did you mean 'mlp'"),
         ("resnet", "write 'linear', 'mlp:50,50' or 'mlp:50,50,relu'"),
-        ("", "is not known"),
+        ("", "is unknown"),
         ("linear:3", "no hidden layers to set"),
         ("mlp", "'' is not a number of units"),
         ("mlp:", "'' is not a number of units"),
@@ -47,10 +47,10 @@ def test_other_texts_are_refused(text, said):
 
 
 def test_not_a_text():
-    with pytest.raises(ValueError, match="type MLP; pass a text"):
+    with pytest.raises(ValueError, match="type MLP; pass text such as"):
         from_text(MLP([5], 1), 1)
 
 
 def test_outputs_are_checked():
-    with pytest.raises(ValueError, match="out must be a positive int"):
+    with pytest.raises(ValueError, match="out must be a whole number of at least 1, got 0"):
         from_text("linear", 0)

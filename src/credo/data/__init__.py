@@ -1,4 +1,4 @@
-"""Rows of inputs and targets, the scaling between the user's units and the network's, and sets to try things on."""
+"""Rows of inputs and targets, the scaling between the user's units and the network's, and example data sets."""
 
 from credo.data import datasets
 from credo.data.data import Data, as_data, as_inputs

@@ -1,8 +1,9 @@
-"""Data: arrays in the user's units, the scaling between those and the units a network likes, and splits."""
+"""Data: arrays in the user's units, their scaling to units that suit a network, and splits."""
 
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import jax
@@ -19,27 +20,26 @@ class Data:
     """N rows of inputs x and targets y, in the user's units.
 
     Integer targets are class labels: they are never scaled, and a batch holds them as int32. A regression
-    model casts them to float itself; give it floats to have them standardised. Columns are standardised one
-    by one, images (N, H, W, C) by channel, and images (N, H, W) by one number: a pixel that is nearly always
-    0 has no scale of its own.
+    model casts them to float itself; give it floats to have them standardised. Columns are standardised one by
+    one, images (N, H, W, C) by channel, and images (N, H, W) as a whole, because a pixel that is nearly always 0
+    has no scale of its own.
 
-    Args:
-        x: (N, D), (N,) for one column, or (N, …) for images: whatever `np.asarray` takes, also frames.
+    Arguments:
+        x: (N, D), (N,) for one column, or (N, …) for images: anything `np.asarray` takes, data frames included.
         y: (N,) or (N, K); (N, 1) becomes (N,).
         standardise: whether the network sees columns of mean 0 and standard deviation 1.
         names: the columns of x; a data frame brings its own.
         target: the name of y; a named series brings its own.
         unit: the unit of y.
         units: the units of the columns of x.
-        classes: the names of the class labels 0, 1, …, for plots and reports.
+        classes: names for the class labels 0, 1, …, shown in plots and reports.
 
-    Example:
-        >>> data = Data([[1.0, 10.0], [3.0, 20.0]], [0.5, 1.5], standardise=True, names=["age", "dose"])
-        >>> data
-        Data(2 rows; x: age, dose; y: float; standardised)
-        >>> print(data.batch().x)
-        [[-1. -1.]
-         [ 1.  1.]]
+    >>> data = Data([[1.0, 10.0], [3.0, 20.0]], [0.5, 1.5], standardise=True, names=["age", "dose"])
+    >>> data
+    Data(2 rows; x: age, dose; y: float; standardised)
+    >>> print(data.batch().x)
+    [[-1. -1.]
+     [ 1.  1.]]
     """
 
     x: np.ndarray
@@ -69,7 +69,7 @@ class Data:
         if len(inputs) != len(targets):
             raise ValueError(f"x has {len(inputs)} rows and y has {len(targets)}; pass one row of each per observation")
         own = _labels_of(y) or ()
-        # A frozen dataclass forbids assignment, also to its own constructor; its dictionary is open.
+        # A frozen dataclass forbids assignment, even to its own constructor; its dictionary is open.
         self.__dict__.update(
             x=inputs,
             y=targets,
@@ -88,13 +88,24 @@ class Data:
         return len(self.x)
 
     def batch(self) -> Batch:
-        """The whole set in standardised units, as JAX arrays: x float32, y float32 or int32 labels."""
+        """The whole set in standardised units, as JAX arrays: x float32, y float32 or int32 labels.
+
+        Made once, and kept as long as the set: all its fits share one copy on the device.
+        """
+        return self._batch
+
+    @cached_property
+    def _batch(self) -> Batch:
         # Fresh arrays that nobody else writes to: JAX may take x as it is, where asarray would make two copies.
         x, y = jax.device_put(self.scaling.inputs(self.x), may_alias=True), jnp.asarray(self.scaling.targets(self.y))
         return Batch(x, y, self.size)
 
+    def __getstate__(self) -> dict[str, Any]:
+        # A copy may be about to change: it makes a batch of its own.
+        return {name: value for name, value in vars(self).items() if name != "_batch"}
+
     def with_scaling(self, scaling: Scaling) -> "Data":
-        """The same rows seen through another scaling, which splits of them then keep."""
+        """The same rows under another scaling, which splits of them keep."""
         return self._changed(scaling=scaling, standardise=False)
 
     def select(self, rows: ArrayLike) -> "Data":
@@ -105,14 +116,14 @@ class Data:
         return self._changed(x=self.x[rows], y=self.y[rows])
 
     def partition(self, train: ArrayLike, test: ArrayLike) -> tuple["Data", "Data"]:
-        """Two sets of rows; where this set is standardised, so are both, by the scaling of `train` alone."""
+        """Two sets of rows; if this set is standardised, so are both, by the scaling of `train` alone."""
         part = self.select(train)
         if self.standardise:
             part = replace(part)  # the constructor fits the scaling to the rows that are left
         return part, self.select(test).with_scaling(part.scaling)
 
     def split(self, fraction: float = 0.1, *, seed: int = 0, stratify: bool = False) -> tuple["Data", "Data"]:
-        """A random (train, test), where `fraction` of the rows are for testing.
+        """A random (train, test), with `fraction` of the rows for testing.
 
         `stratify` gives both parts the same share of every label, to within a row.
         """
@@ -146,18 +157,17 @@ class Data:
         return f"Data({self.size} rows; x: {columns}; y: {target}{outputs}{scaled})"
 
     def _changed(self, **changes: Any) -> "Data":
-        """A copy with other fields, not validated again."""
+        """A copy with some fields changed, not checked again."""
         other = copy.copy(self)
         other.__dict__.update(changes)
         return other
 
 
 def as_data(data: Data | tuple[ArrayLike, ArrayLike], *, standardise: bool = False) -> Data:
-    """`Data` from an (x, y) tuple; a `Data` that has a scaling keeps it, whatever `standardise` says.
+    """`Data` from a tuple (x, y); a `Data` that already has a scaling keeps it, whatever `standardise` says.
 
-    Example:
-        >>> as_data(([1.0, 2.0, 3.0], [0, 1, 1])).x.shape
-        (3, 1)
+    >>> as_data(([1.0, 2.0, 3.0], [0, 1, 1])).x.shape
+    (3, 1)
     """
     if isinstance(data, Data):
         return replace(data, standardise=True) if standardise and data.scaling.is_identity else data
@@ -169,11 +179,10 @@ def as_data(data: Data | tuple[ArrayLike, ArrayLike], *, standardise: bool = Fal
 
 
 def as_inputs(x: ArrayLike, like: tuple[int, ...] | None = None) -> np.ndarray:
-    """Inputs alone, checked, in the user's units: (N, …), where each row has the shape `like` of training.
+    """Inputs alone, checked, in the user's units: (N, …), each row of the shape `like` that rows had in training.
 
-    Example:
-        >>> as_inputs([1, 2, 3], like=(1,)).shape
-        (3, 1)
+    >>> as_inputs([1, 2, 3], like=(1,)).shape
+    (3, 1)
     """
     inputs, _ = _inputs(x)
     if like is not None and inputs.shape[1:] != tuple(like):
@@ -205,7 +214,7 @@ def _per_column(argument: str, labels: Sequence[str] | None, x: np.ndarray) -> t
 
 
 def _inputs(x: ArrayLike, names: Sequence[str] | None = None) -> tuple[np.ndarray, tuple[str, ...] | None]:
-    """Checked inputs and the names of their columns, which a data frame brings along."""
+    """Checked inputs, and the names of their columns: a data frame brings its own."""
     inputs = _numbers("x", x)
     inputs = inputs.astype(np.result_type(inputs.dtype, np.float32), copy=False)
     inputs = inputs[:, None] if inputs.ndim == 1 else inputs
@@ -242,13 +251,13 @@ def _targets(y: ArrayLike) -> np.ndarray:
 
 
 def _numbers(argument: str, values: ArrayLike) -> np.ndarray:
-    """An array of numbers with at least one row, whatever they came in."""
+    """Values of any array-like type as an array of numbers with at least one row."""
     if np.ma.is_masked(values):
         raise ValueError(f"{argument} has masked entries; remove those rows, or fill them with .filled(value)")
     try:
         array = np.asarray(values)
     except ValueError as error:
-        raise ValueError(f"{argument} is no array: {error}; pass rows of equal length") from error
+        raise ValueError(f"{argument} is not an array: {error}; pass rows of equal length") from error
     if array.dtype.kind not in "biuf":
         raise ValueError(
             f"{argument} has dtype {array.dtype}; pass real numbers: encode text and categories first, and "
@@ -257,13 +266,13 @@ def _numbers(argument: str, values: ArrayLike) -> np.ndarray:
     if array.ndim == 0:
         raise ValueError(f"{argument} is the single number {array}; pass an array with one row per observation")
     if len(array) == 0:
-        raise ValueError(f"{argument} has shape {array.shape}, an empty set; pass at least one row")
+        raise ValueError(f"{argument} has shape {array.shape}, which is empty; pass at least one row")
     return array
 
 
 def _require_finite(argument: str, values: np.ndarray, names: Sequence[str] | None = None) -> None:
     limit = np.finfo(np.float32).max
-    if -limit <= values.min() and values.max() <= limit:  # false for NaN too, and no copy of a large set
+    if -limit <= values.min() and values.max() <= limit:  # false for NaN too, and makes no copy of a large set
         return
     bad = np.argwhere(~(np.abs(values) <= limit))
     row, *rest = map(int, bad[0])

@@ -1,13 +1,12 @@
-"""Data sets: the ones embedded in scikit-learn, toy problems, and readers for the UCI benchmark and MNIST."""
+"""Data sets: those that come with scikit-learn, toy problems, and readers for the UCI benchmark and MNIST."""
 
 import gzip
 import os
-from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 
-from credo._text import nearest
+from credo._checks import require_at_least, require_one_of
 from credo.data.data import Data
 
 _TARGETS = {
@@ -26,16 +25,15 @@ _FASHION_SOURCE = "the four gzipped IDX files of Fashion-MNIST"
 def load(name: str, *, standardise: bool = False) -> Data:
     """A small real data set that comes with scikit-learn, in natural units.
 
-    Args:
+    Arguments:
         name: "diabetes" (442 × 10, regression), "digits" (1,797 images of 8 × 8 in [0, 1], 10 classes),
             "breast_cancer" (569 × 30, 2 classes), "wine" (178 × 13, 3 classes), "iris" (150 × 4, 3 classes).
         standardise: as for `Data`.
 
-    Example:
-        >>> load("wine")
-        Data(178 rows; x: shape (13,); y: cultivar labels 0 to 2)
+    >>> load("wine")
+    Data(178 rows; x: shape (13,); y: cultivar labels 0 to 2)
     """
-    _require_known(name, _TARGETS)
+    require_one_of(_TARGETS, name=name)
     from sklearn import datasets
 
     if name == "digits":
@@ -48,17 +46,16 @@ def load(name: str, *, standardise: bool = False) -> Data:
 
 
 def gap(num: int = 100, *, seed: int = 0) -> Data:
-    """Noisy values of a curve on two intervals: what does a model believe in the hole between them?
+    """Noisy values of a curve on two intervals: what does a model believe in the gap between them?
 
     y = cos(4x + 0.8) + 0.1 ε, half of the x uniform on [−1, −0.7] and half on [0.5, 1].
 
-    Example:
-        >>> gap(num=40).x.shape
-        (40, 1)
+    >>> gap(num=40).x.shape
+    (40, 1)
 
     Reference: Foong et al., "In-between" uncertainty in Bayesian neural networks, 2019.
     """
-    _require_size(num=num)
+    require_at_least(1, num=num)
     rng = np.random.default_rng(seed)
     left = rng.uniform(-1.0, -0.7, num // 2)
     right = rng.uniform(0.5, 1.0, num - num // 2)
@@ -67,13 +64,13 @@ def gap(num: int = 100, *, seed: int = 0) -> Data:
 
 
 def moons(num: int = 200, *, noise: float = 0.1, seed: int = 0) -> Data:
-    """Two classes in the plane, each a half circle that reaches into the other.
+    """Two classes in the plane: half circles, each reaching into the other.
 
-    Example:
-        >>> moons(num=10).y
-        array([0, 0, 0, 0, 0, 1, 1, 1, 1, 1])
+    >>> moons(num=10).y
+    array([0, 0, 0, 0, 0, 1, 1, 1, 1, 1])
     """
-    _require_size(noise, num=num)
+    require_at_least(1, num=num)
+    _require_scale(noise)
     rng = np.random.default_rng(seed)
     label = (np.arange(num) >= num // 2).astype(int)
     angle = rng.uniform(0, np.pi, num)
@@ -87,11 +84,11 @@ def linear(num: int = 100, *, inputs: int = 3, noise: float = 0.1, seed: int = 0
 
     y = x·w + noise · ε, with every entry of x, w and ε from N(0, 1).
 
-    Example:
-        >>> linear(num=20, inputs=2).x.shape
-        (20, 2)
+    >>> linear(num=20, inputs=2).x.shape
+    (20, 2)
     """
-    _require_size(noise, num=num, inputs=inputs)
+    require_at_least(1, num=num, inputs=inputs)
+    _require_scale(noise)
     rng = np.random.default_rng(seed)
     x = rng.standard_normal((num, inputs))
     return Data(x, x @ rng.standard_normal(inputs) + noise * rng.standard_normal(num))
@@ -100,11 +97,10 @@ def linear(num: int = 100, *, inputs: int = 3, noise: float = 0.1, seed: int = 0
 def paperfold() -> Data:
     """Eight points that a sheet of paper, folded once, meets in exactly two ways (Practical Example III).
 
-    Fold A is z = |x|/√2 and fold B is z = 1 − |y|/√2: two modes that differ most at the centre.
+    Fold A is z = |x|/√2 and fold B is z = 1 − |y|/√2: two modes that differ most in the centre.
 
-    Example:
-        >>> paperfold()
-        Data(8 rows; x: x, y; y: z float)
+    >>> paperfold()
+    Data(8 rows; x: x, y; y: z float)
     """
     far, near = np.sqrt(2), np.sqrt(0.5)
     points = [
@@ -118,32 +114,30 @@ def paperfold() -> Data:
 def uci(name: str, folder: str | Path | None = None, *, standardise: bool = True) -> Data:
     """A set of the UCI regression benchmark, from `uci.npz`; `uci_split` gives its standard splits.
 
-    Args:
+    Arguments:
         name: boston, concrete, energy, kin8nm, naval, power, protein, wine or yacht.
-        folder: the folder that holds `uci.npz`; the environment variable CREDO_DATA where absent.
-        standardise: the protocol of the benchmark asks for it, on the training part alone.
+        folder: the folder that holds `uci.npz`; by default the environment variable CREDO_DATA.
+        standardise: the benchmark's protocol asks for it, by the training part alone.
 
-    Example:
-        >>> train, test = uci_split(uci("boston"), 0)  # doctest: +SKIP
+    >>> train, test = uci_split(uci("boston"), 0)  # doctest: +SKIP
 
     Reference: Hernández-Lobato and Adams, Probabilistic backpropagation, 2015.
     """
     with np.load(_require_file(folder, "uci.npz", _UCI_SOURCE)) as arrays:
-        _require_known(name, [key.removesuffix("_X") for key in arrays.files if key.endswith("_X")])
+        require_one_of([key.removesuffix("_X") for key in arrays.files if key.endswith("_X")], name=name)
         return Data(arrays[f"{name}_X"], arrays[f"{name}_y"], standardise=standardise)
 
 
 def uci_split(data: Data, split: int) -> tuple[Data, Data]:
-    """The standard (train, test) of number `split`, 9 to 1: 20 of them for each UCI set, 5 for protein.
+    """Standard split number `split` into (train, test), 9 to 1: each UCI set has 20 of them, protein 5.
 
-    Example:
-        >>> train, test = uci_split(linear(num=50), 0)
-        >>> train.size, test.size
-        (45, 5)
+    >>> train, test = uci_split(linear(num=50), 0)
+    >>> train.size, test.size
+    (45, 5)
     """
     if not 0 <= split < 20:
         raise ValueError(f"split is {split}; the standard splits are numbered 0 to 19")
-    # The published splits are consecutive draws of one stream of this legacy generator, seeded with 1.
+    # The published splits are consecutive draws from one stream of this legacy generator, seeded with 1.
     rng = np.random.RandomState(1)
     for _ in range(split + 1):
         order = rng.permutation(data.size)
@@ -154,13 +148,12 @@ def uci_split(data: Data, split: int) -> tuple[Data, Data]:
 def mnist(folder: str | Path | None = None, *, fashion: bool = False, standardise: bool = False) -> tuple[Data, Data]:
     """MNIST or Fashion-MNIST as (train, test): images (N, 28, 28) in [0, 1], labels 0 to 9.
 
-    Args:
-        folder: what holds `mnist/` and `fashion_mnist/`; the environment variable CREDO_DATA where absent.
-        fashion: clothes in place of digits.
-        standardise: both parts by the one mean and standard deviation of the training pixels.
+    Arguments:
+        folder: the folder that holds `mnist/` and `fashion_mnist/`; by default the environment variable CREDO_DATA.
+        fashion: clothes instead of digits.
+        standardise: both parts by the mean and standard deviation of all training pixels.
 
-    Example:
-        >>> train, test = mnist()  # doctest: +SKIP
+    >>> train, test = mnist()  # doctest: +SKIP
 
     Reference: LeCun et al., Gradient-based learning applied to document recognition, 1998; Xiao et al., 2017.
     """
@@ -184,11 +177,11 @@ def _read_idx(path: Path) -> np.ndarray:
     with gzip.open(path) as file:
         content = file.read()
     if content[:3] != b"\x00\x00\x08":
-        raise ValueError(f"{path} is not an IDX file of bytes; get it again")
+        raise ValueError(f"{path} is not an IDX file of bytes; download it again")
     header = 4 + 4 * content[3]
     shape = tuple(int(size) for size in np.frombuffer(content[4:header], dtype=">u4"))
     if len(content) != header + int(np.prod(shape)):
-        raise ValueError(f"{path} holds {len(content) - header} bytes and claims shape {shape}; get it again")
+        raise ValueError(f"{path} holds {len(content) - header} bytes and claims shape {shape}; download it again")
     return np.frombuffer(content, dtype=np.uint8, offset=header).reshape(shape)
 
 
@@ -197,7 +190,7 @@ def _require_file(folder: str | Path | None, name: str, source: str) -> Path:
     if not place:
         raise FileNotFoundError(
             f"{name} is looked for in the argument `folder`, or else in the environment variable CREDO_DATA, "
-            f"and neither is set; name a folder that holds it ({source})"
+            f"and neither is set; name the folder that holds it ({source})"
         )
     path = Path(place) / name
     if not path.is_file():
@@ -205,15 +198,6 @@ def _require_file(folder: str | Path | None, name: str, source: str) -> Path:
     return path
 
 
-def _require_known(name: str, known: Iterable[str]) -> None:
-    options = list(known)
-    if name not in options:
-        raise ValueError(f"name is {name!r}, and the data sets are {', '.join(options)}{nearest(name, options)}")
-
-
-def _require_size(noise: float = 0.0, **counts: int) -> None:
-    for argument, count in counts.items():
-        if count < 1:
-            raise ValueError(f"{argument} is {count}; pass at least 1")
+def _require_scale(noise: float) -> None:
     if not 0 <= noise < np.inf:
         raise ValueError(f"noise is {noise}; it is a standard deviation, zero or positive")

@@ -1,4 +1,4 @@
-"""Scaling: between the user's units and those a network likes."""
+"""Scaling: between the user's units and those that suit a network."""
 
 from dataclasses import dataclass, field, fields
 from typing import Any, Self
@@ -6,23 +6,22 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-# Moments and scaling are computed in double precision on so many numbers at a time, 8 MB.
+# Moments and scaling are computed in double precision, on this many numbers at a time: 8 MB.
 BLOCK_NUMBERS = 2**20
 
 
 @dataclass(frozen=True, eq=False)
 class Scaling:
-    """The affine maps from the user's units to standardised ones; the identity unless told otherwise.
+    """The affine maps from the user's units to standardised ones; by default the identity.
 
     x ↦ (x − x_mean) / x_scale and y ↦ (y − y_mean) / y_scale, in double precision, then rounded to single.
 
-    Args:
+    Arguments:
         x_mean, x_scale: broadcastable to one row of x.
         y_mean, y_scale: broadcastable to one row of y.
 
-    Example:
-        >>> Scaling(y_mean=np.asarray(10.0), y_scale=np.asarray(2.0)).targets([8.0, 14.0])
-        array([-1.,  2.], dtype=float32)
+    >>> Scaling(y_mean=np.asarray(10.0), y_scale=np.asarray(2.0)).targets([8.0, 14.0])
+    array([-1.,  2.], dtype=float32)
     """
 
     x_mean: np.ndarray = field(default_factory=lambda: np.zeros(()))
@@ -40,7 +39,7 @@ class Scaling:
         return _affine(np.asarray(x), self.x_mean, self.x_scale)
 
     def targets(self, y: ArrayLike) -> np.ndarray:
-        """Standardised y, float32; integers that need no scaling are labels, and come back as int32."""
+        """Standardised y, float32; integers that are not scaled are labels, and come back as int32."""
         y = np.asarray(y)
         if y.dtype.kind in "biu" and _is_identity(self.y_mean, self.y_scale):
             return y.astype(np.int32)
@@ -72,7 +71,7 @@ def _affine(values: np.ndarray, mean: np.ndarray, scale: np.ndarray) -> np.ndarr
 
 
 def _aligned(shape: tuple[int, ...]) -> np.ndarray:
-    """An empty array of single precision that begins at a multiple of 64 bytes: JAX takes no other as it is."""
+    """An empty array of single precision that begins at a multiple of 64 bytes: any other, JAX would copy."""
     num_bytes = 4 * int(np.prod(shape))
     memory = np.empty(num_bytes + 64, np.uint8)
     first = -memory.ctypes.data % 64
@@ -80,7 +79,7 @@ def _aligned(shape: tuple[int, ...]) -> np.ndarray:
 
 
 def _blocks(values: np.ndarray) -> list[Any]:
-    """Rows some at a time: a large set in single precision must not become a larger one in double on its way."""
+    """Slices of rows: a large set in single precision must not become a larger one in double on the way."""
     if values.size <= BLOCK_NUMBERS:
         return [...]
     size = max(1, BLOCK_NUMBERS * len(values) // values.size)
@@ -99,6 +98,6 @@ def _moments(values: np.ndarray, axes: tuple[int, ...]) -> tuple[np.ndarray, np.
     num_terms = np.prod([values.shape[axis] for axis in axes])
     squares = (np.square(np.subtract(values[rows], mean, dtype=np.float64)).sum(axis=axes) for rows in _blocks(values))
     scale = np.sqrt(sum(squares) / num_terms)
-    # The mean of n equal numbers is off by up to n roundings: a spread of that size is that of a constant.
+    # The mean of n equal numbers is off by up to n roundings: a column that spreads no more than that is constant.
     constant = scale <= num_terms * np.finfo(np.float64).eps * np.abs(mean)
     return np.asarray(mean), np.where(constant, 1.0, scale)

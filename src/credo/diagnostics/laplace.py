@@ -17,7 +17,7 @@ class LaplaceEvidence:
     Arguments:
         log_evidence: of the model, to compare it with others on the same data, in nats.
         newton_gain: nats that a Newton step from the centre would add to the log joint density; nothing at a mode.
-        damping: by which share the diagonal of H + P was raised, for it to have a root.
+        damping: the share by which the diagonal of H + P was raised so that it has a root.
     """
 
     log_evidence: float

@@ -61,17 +61,18 @@ def fit(
     several = isinstance(model, list | tuple)
     given: Any = model if several else [model]
     models = [_as_model(one) for one in given]
+    everything = as_data(data)
     if method == "auto" and several:
         raise ValueError("model is a list, and 'auto' chooses for one; pass credo.DeepEnsemble(method, members=…)")
-    job = Job(as_data(data), validation, seed, FitStages(progress=progress))
     if method == "auto":
-        method = choose(models[0], job.data)
+        method = choose(models[0], everything)
     choice = method if isinstance(method, Choice) else Choice(as_method(method))
+    train, held_out = _split(everything, validation, choice.method)
+    job = Job(train, held_out, seed, FitStages(progress=progress))
     if checkpoint is None:
         if resume:
             raise ValueError("resume=True goes on from a folder, and checkpoint names none: pass checkpoint='run/'")
         return job.fit_chosen(models, choice, several)
-    train, held_out = _split(job.data, validation, choice.method)
     identity = identity_of(choice.method, [one.bind(train) for one in models], (train.batch(), held_out), seed)
     with FitFolder(checkpoint, identity, resume=resume) as folder:
         if folder.is_finished:
@@ -88,7 +89,7 @@ class Job:
     """What the fits of one call share."""
 
     data: Data
-    validation: Any
+    held_out: Batch | None
     seed: int
     stages: FitStages
 
@@ -99,19 +100,18 @@ class Job:
 
     def fit(self, model: Model, method: Method) -> Posterior:
         """One model: its starting points, the run, and the posterior in the user's units."""
-        train, held_out = _split(self.data, self.validation, method)
-        bound = model.bind(train)
+        bound = model.bind(self.data)
         _refuse_if_too_large([(method, bound)])
-        batch = train.batch()
+        batch = self.data.batch()
         bound = self._with_learned_xi(method, bound, batch)
         try:
             starts = self._starts(method, bound, batch)
-            outcome = self._run(method, bound, batch, starts=starts, held_out=held_out)
+            outcome = self._run(method, bound, batch, starts=starts, held_out=self.held_out)
         except NonFiniteError as error:
             if error.posterior is not None:
-                error.posterior = error.posterior.placed(train)
+                error.posterior = error.posterior.placed(self.data)
             raise
-        return method.posterior(bound, outcome).placed(train)
+        return method.posterior(bound, outcome).placed(self.data)
 
     def fit_each(self, models: Sequence[Model], method: Method) -> Posterior:
         """An ensemble of several models: the members of each are one run."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from credo._text import nearest
+from credo._checks import require_one_of
 from credo.models import likelihoods, priors
 from credo.models.activations import activations, activations_from_config
 from credo.models.classification import classification
@@ -21,8 +21,7 @@ MODELS: dict[str, Callable[..., Model]] = {
 def from_config(config: Mapping[str, Any], net: Any = None) -> Model:
     """The model that `config` describes, around the network `net`; stochastic activations are their own network."""
     name = config.get("model", "")
-    if name not in MODELS:
-        raise ValueError(f"unknown model {name!r}{nearest(name, MODELS)}; known are {', '.join(MODELS)}")
+    require_one_of(MODELS, model=name)
     if name == "activations":
         return activations_from_config(config)
     arguments: dict[str, Any] = {"prior": priors.from_config(config["prior"])}

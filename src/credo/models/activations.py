@@ -8,17 +8,17 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
-from credo._text import nearest
+from credo._checks import require_one_of
 from credo.models import likelihoods
 from credo.models.classification import check_labels, class_distribution
 from credo.models.likelihoods import Fixed, FixedCovariance, Noise, Tuned
-from credo.models.program import Config, Model
+from credo.models.program import Model, ModelConfig
 from credo.models.regression import check_outputs
 from credo.networks import MLP, functional
 from credo.networks.zoo import ACTIVATIONS
 from credo.typing import Array, Batch, Theta
 
-# Where learned scales start: the layers nearly certain, so that the gradient of the weights is not all noise at first.
+# Where learned scales start: layers that are nearly certain, so that the weights' gradients are not all noise at first.
 INITIAL_SCALE = 0.1
 LIKELIHOODS = ("regression", "classification")
 
@@ -32,7 +32,7 @@ def activations(
     noise: Any = None,
     likelihood: str = "regression",
 ) -> Model:
-    """A network whose hidden layers are stochastic variables and whose weights are xi, learned without a prior.
+    """A network whose hidden layers are random variables and whose weights are xi, learned without a prior.
 
         a₀ = x,    aᵢ = s(lᵢ) with lᵢ ~ N(Wᵢ aᵢ₋₁ + bᵢ, scaleᵢ² I),    y ~ N(Wₙ aₙ₋₁ + bₙ, noise²) or Cat(softmax(·))
 
@@ -42,10 +42,10 @@ def activations(
 
     Arguments:
         features: units of each hidden layer, at least one layer.
-        out: outputs: one per target, or one per class (one for two classes).
+        out: number of outputs: one per target, or one per class (one for two classes).
         activation: the name of s, one of `credo.networks.zoo.ACTIVATIONS`.
         scale: standard deviation of the hidden layers: a number, or "learned" (one of xi for each layer, from 0.1;
-            where noise in a layer explains nothing, learning drives it to zero).
+            if noise in a layer explains nothing, learning drives it to zero).
         noise: of y in a regression: a number, one per target, a covariance matrix, or "learned" (the default).
         likelihood: "regression" or "classification".
 
@@ -55,10 +55,7 @@ def activations(
     net = MLP(features, out, activation=activation)
     if not net.features:
         raise ValueError("features is empty: without a hidden layer there are no activations to draw")
-    if likelihood not in LIKELIHOODS:
-        raise ValueError(
-            f"likelihood: unknown {likelihood!r}{nearest(likelihood, LIKELIHOODS)}; known are {LIKELIHOODS}"
-        )
+    require_one_of(LIKELIHOODS, likelihood=likelihood)
     chosen_scale = _as_scale(scale)
     chosen_noise = _as_noise(noise, likelihood)
 
@@ -85,9 +82,9 @@ def activations(
         else:
             check_outputs(batch, net.out, chosen_noise)
 
-    config = Config(
+    config = ModelConfig(
         model="activations",
-        # The layers without their noise: this is how `credo.load` finds features, out and activation again.
+        # The layers without their noise: from it `credo.load` has features, out and activation.
         network=net.config,
         scale=chosen_scale,
         noise=_noise_config(chosen_noise),
@@ -120,9 +117,7 @@ def _scale_of(scale: float | str, layer: int) -> Any:
 
 
 def _as_scale(scale: Any) -> float | str:
-    if isinstance(scale, str):
-        if scale != "learned":
-            raise ValueError(f"scale: unknown {scale!r}; pass a positive number or 'learned'")
+    if isinstance(scale, str) and scale == "learned":
         return scale
     if not isinstance(scale, int | float | np.number) or not 0 < scale < np.inf:
         raise ValueError(f"scale must be a positive number or 'learned', got {scale!r}")

@@ -9,7 +9,7 @@ import numpyro.distributions as dist
 
 from credo.models import priors
 from credo.models.network import initial_weights, num_outputs, stochastic_outputs
-from credo.models.program import Config, Model
+from credo.models.program import Model, ModelConfig
 from credo.networks import network_config
 from credo.typing import Array, Batch
 
@@ -37,7 +37,7 @@ def classification(net: Any, *, prior: Any = None) -> Model:
     def check(batch: Batch) -> None:
         check_labels(batch, num_outputs(net, batch.x))
 
-    config = Config(model="classification", network=network_config(net), prior=chosen_prior.to_config())
+    config = ModelConfig(model="classification", network=network_config(net), prior=chosen_prior.to_config())
     return Model(program, config=config, initial=initial_weights(net), check=check)
 
 
@@ -49,7 +49,7 @@ def class_distribution(logits: Array) -> dist.Distribution:
 
 
 def check_labels(batch: Batch, outputs: int) -> None:
-    """Refuse labels that a network of so many outputs has no class for."""
+    """Refuse labels that a network with this many outputs has no class for."""
     if batch.y.ndim != 1 or not jnp.issubdtype(batch.y.dtype, jnp.integer):
         raise ValueError(
             f"y must hold integer class labels of shape (rows,), got {batch.y.dtype} of shape {batch.y.shape}; "

@@ -1,4 +1,4 @@
-"""The contract of a program, told before anything is compiled."""
+"""The contract of a program, checked before anything is compiled."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,11 +9,11 @@ from credo.typing import Theta
 
 
 def check_program(trace: Mapping[str, Any], num_rows: int) -> None:
-    """Refuse a program that inference could not use, and say how to mend it."""
+    """Refuse a program that inference could not use, and say how to fix it."""
     _check_targets(trace, num_rows)
     for name, site in trace.items():
         if name == LOCAL_NOISE:
-            raise ValueError(f"the site {name!r} has a name that the library uses itself; rename it")
+            raise ValueError(f"the site {name!r} has a name that credo reserves; rename it")
         if site["type"] == "param":
             _check_param(name, site)
         if is_latent(site) or is_local(site):
@@ -23,7 +23,7 @@ def check_program(trace: Mapping[str, Any], num_rows: int) -> None:
 
 
 def check_xi(shapes: Mapping[str, tuple[int, ...]], xi: Theta) -> None:
-    """Refuse values for params that a program does not have, or of another shape."""
+    """Refuse values for params that the program does not have, or has in another shape."""
     for name, value in xi.items():
         if name not in shapes:
             known = f"it has {', '.join(shapes)}" if shapes else "it has none"
@@ -45,13 +45,13 @@ def _check_targets(trace: Mapping[str, Any], num_rows: int) -> None:
     if not in_data_plate(trace["y"]):
         raise ValueError(
             "the site 'y' is not inside a plate 'data'; write `with numpyro.plate('data', x.shape[0]):` around it, "
-            "so that the likelihood can be told from the prior"
+            "to tell the likelihood from the prior"
         )
     size, subsample = trace["data"]["args"]
     if size != num_rows or subsample not in (None, size):
         raise ValueError(
             f"the plate 'data' has size {size} (subsample {subsample}) for {num_rows} rows; its size must be "
-            "x.shape[0]: minibatches and the N/n scaling are the library's business"
+            "x.shape[0]: credo takes care of minibatches and their scaling"
         )
 
 
@@ -67,8 +67,8 @@ def _check_param(name: str, site: SiteOfTrace) -> None:
         bijector(site)
     except NotImplementedError as error:
         raise ValueError(
-            f"the param {name!r} has the constraint {constraint_of(site)}, and NumPyro has no bijector to it; gradient "
-            "ascent needs a constraint such as constraints.positive"
+            f"the param {name!r} has the constraint {constraint_of(site)}, and NumPyro has no bijector to it; use one "
+            "that gradient ascent can respect, such as constraints.positive"
         ) from error
 
 

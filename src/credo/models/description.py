@@ -1,4 +1,4 @@
-"""A model in words: what is drawn, with which prior, and how many numbers that is."""
+"""A model in words: what is drawn, from which prior, and how many numbers that is."""
 
 import re
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ class Description:
     Arguments:
         sites: the latents, which make up theta.
         xi: the params.
-        local: what is drawn afresh for every row, with the shape of one row.
+        local: what is drawn for each row, with the shape of one row.
     """
 
     sites: tuple[Site, ...]
@@ -83,7 +83,7 @@ def describe(
 
 
 def in_words(distribution: dist.Distribution) -> str:
-    """A distribution and its numbers, where they are few."""
+    """A distribution and its parameters; an array of different values only by its size."""
     distribution = stripped(distribution)
     numbers = []
     for name in type(distribution).arg_constraints:

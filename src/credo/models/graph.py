@@ -13,8 +13,8 @@ from numpyro.infer.inspect import get_model_relations
 
 from credo.typing import Array, Program
 
-Kind = Literal["latent", "observed", "input", "parameter"]
-# The inputs, declared as a param for NumPyro to follow them; no site of a program is named so.
+NodeKind = Literal["latent", "observed", "input", "parameter"]
+# The inputs, declared as a param so that NumPyro follows them; no site of a program has this name.
 _INPUT = " x"
 
 
@@ -23,7 +23,7 @@ class Node:
     """One variable: its name, what it is, and the distribution it is drawn from."""
 
     name: str
-    kind: Kind
+    kind: NodeKind
     distribution: str = ""
 
 
@@ -36,7 +36,7 @@ class Graph:
     plates: dict[str, tuple[str, ...]]
 
     def parents(self, name: str) -> tuple[str, ...]:
-        """The factor p(v | parents(v)) of a variable needs exactly these."""
+        """The variables that the factor p(v | parents(v)) is conditioned on."""
         return tuple(parent for parent, child in self.edges if child == name)
 
     def __str__(self) -> str:

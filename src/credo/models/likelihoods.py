@@ -1,10 +1,10 @@
-"""Likelihoods: the distribution of y around what the network says.
+"""Likelihoods: the distribution of y around the network's output.
 
 A `Noise` turns network outputs into p(y | x, theta) for regression. What it draws outside the plate `data`
 (a noise scale, a correlation matrix) is part of theta.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -14,8 +14,8 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
-from credo._text import nearest
-from credo.models.priors import distribution_from_config, distribution_to_config
+from credo._checks import require_one_of
+from credo.models.priors import Described, distribution_from_config, distribution_to_config
 from credo.typing import Array
 
 
@@ -23,7 +23,7 @@ class Noise(Protocol):
     """How targets scatter around the network's output."""
 
     def num_outputs(self, num_targets: int) -> int:
-        """How many numbers the network must give per row."""
+        """How many outputs per row the network must have."""
 
     def draw(self, num_targets: int) -> Any:
         """The latents of the noise, outside the plate `data`."""
@@ -34,117 +34,98 @@ class Noise(Protocol):
     def to_config(self) -> dict[str, Any]: ...
 
 
-@dataclass(frozen=True)
-class Fixed:
-    """y ~ N(f(x), scale²) with a known scale: one number, or one per output."""
-
-    scale: float | tuple[float, ...]
+class _Independent(Described):
+    """The outputs are the means of independent targets; what is drawn is their scales."""
 
     def num_outputs(self, num_targets: int) -> int:
         return num_targets
-
-    def draw(self, num_targets: int) -> Array:
-        return jnp.asarray(self.scale)
 
     def around(self, outputs: Array, drawn: Array) -> dist.Distribution:
         return _normal(outputs, drawn)
 
-    def to_config(self) -> dict[str, Any]:
-        return {"name": "fixed", "scale": self.scale}
 
-
-@dataclass(frozen=True)
-class FixedCovariance:
-    """y ~ N(f(x), Σ) with a known full covariance between the outputs."""
-
-    covariance: tuple[tuple[float, ...], ...]
-
-    def num_outputs(self, num_targets: int) -> int:
-        return num_targets
-
-    def draw(self, num_targets: int) -> Array:
-        return jnp.linalg.cholesky(jnp.asarray(self.covariance))
+class _Correlated(_Independent):
+    """The outputs are the means of correlated targets; what is drawn is a Cholesky root of their covariance."""
 
     def around(self, outputs: Array, drawn: Array) -> dist.Distribution:
         return dist.MultivariateNormal(outputs, scale_tril=drawn)
 
-    def to_config(self) -> dict[str, Any]:
-        return {"name": "fixed_covariance", "covariance": self.covariance}
+
+@dataclass(frozen=True)
+class Fixed(_Independent):
+    """y ~ N(f(x), scale²) with a known scale: one number, or one per output."""
+
+    name = "fixed"
+    scale: float | tuple[float, ...]
+
+    def draw(self, num_targets: int) -> Array:
+        return jnp.asarray(self.scale)
+
+
+@dataclass(frozen=True)
+class FixedCovariance(_Correlated):
+    """y ~ N(f(x), Σ) with a known full covariance between the outputs."""
+
+    name = "fixed_covariance"
+    covariance: tuple[tuple[float, ...], ...]
+
+    def draw(self, num_targets: int) -> Array:
+        return jnp.linalg.cholesky(jnp.asarray(self.covariance))
 
 
 @dataclass(frozen=True, eq=False)
-class Learned:
+class Learned(_Independent):
     """y ~ N(f(x), diag(noise²)), noise ~ prior: one positive scale per output, part of theta."""
 
+    name = "learned"
     prior: dist.Distribution
-
-    def num_outputs(self, num_targets: int) -> int:
-        return num_targets
 
     def draw(self, num_targets: int) -> Array:
         if num_targets == 1:
             return numpyro.sample("noise", self.prior)
         return numpyro.sample("noise", self.prior.expand([num_targets]).to_event(1))
 
-    def around(self, outputs: Array, drawn: Array) -> dist.Distribution:
-        return _normal(outputs, drawn)
-
     def to_config(self) -> dict[str, Any]:
-        return {"name": "learned", **distribution_to_config(self.prior)}
+        return {"name": self.name, **distribution_to_config(self.prior)}
 
 
 @dataclass(frozen=True)
-class Tuned:
+class Tuned(_Independent):
     """y ~ N(f(x), diag(noise²)) with noise one of xi: tuned by the evidence or the ELBO, without a prior.
 
-    It starts at `scale`, the noise of standardised targets of which nothing is explained yet.
+    It starts at `scale`: 1 is the noise of standardised targets of which nothing is explained yet.
     """
 
+    name = "tuned"
     scale: float = 1.0
-
-    def num_outputs(self, num_targets: int) -> int:
-        return num_targets
 
     def draw(self, num_targets: int) -> Array:
         start = jnp.full(() if num_targets == 1 else (num_targets,), self.scale)
         return numpyro.param("noise", start, constraint=dist.constraints.positive)
 
-    def around(self, outputs: Array, drawn: Array) -> dist.Distribution:
-        return _normal(outputs, drawn)
-
-    def to_config(self) -> dict[str, Any]:
-        return {"name": "tuned", "scale": self.scale}
-
 
 @dataclass(frozen=True)
-class FullCovariance:
+class FullCovariance(_Correlated):
     """y ~ N(f(x), Σ), Σ = diag(s) C diag(s), s ~ HalfNormal(scale), C ~ LKJ(concentration): all learned."""
 
+    name = "full"
     scale: float = 1.0
     concentration: float = 1.0
-
-    def num_outputs(self, num_targets: int) -> int:
-        return num_targets
 
     def draw(self, num_targets: int) -> Array:
         scales = numpyro.sample("noise", dist.HalfNormal(self.scale).expand([num_targets]).to_event(1))
         correlation = numpyro.sample("noise_correlation", dist.LKJCholesky(num_targets, self.concentration))
         return scales[..., None] * correlation
 
-    def around(self, outputs: Array, drawn: Array) -> dist.Distribution:
-        return dist.MultivariateNormal(outputs, scale_tril=drawn)
-
-    def to_config(self) -> dict[str, Any]:
-        return {"name": "full", "scale": self.scale, "concentration": self.concentration}
-
 
 @dataclass(frozen=True)
-class Heteroscedastic:
+class Heteroscedastic(Described):
     """y ~ N(f(x), s(x)²): the second half of the network's outputs is the scale, through a softplus.
 
     `minimum` keeps the density of a perfectly fitted point finite.
     """
 
+    name = "heteroscedastic"
     minimum: float = 1e-3
 
     def num_outputs(self, num_targets: int) -> int:
@@ -157,20 +138,15 @@ class Heteroscedastic:
         mean, raw = jnp.split(outputs, 2, axis=-1)
         return _normal(mean, self.minimum + jax.nn.softplus(raw))
 
-    def to_config(self) -> dict[str, Any]:
-        return {"name": "heteroscedastic", "minimum": self.minimum}
-
 
 def as_noise(noise: Any) -> Noise:
     """A noise model from what users pass: see `credo.models.regression`."""
-    if noise is None:
-        return Learned(dist.HalfNormal(1.0))
     if isinstance(noise, Fixed | FixedCovariance | Learned | Tuned | FullCovariance | Heteroscedastic):
         return noise
     if isinstance(noise, dist.Distribution):
         return _learned(noise)
-    if isinstance(noise, str):
-        return _by_name(noise)
+    if noise is None or isinstance(noise, str):
+        return _by_name("learned" if noise is None else noise)
     return _fixed(np.asarray(noise))
 
 
@@ -183,14 +159,13 @@ def from_config(config: Mapping[str, Any]) -> Noise:
         return _fixed(np.asarray(arguments["scale"]))
     if name == "fixed_covariance":
         return _fixed(np.asarray(arguments["covariance"]))
-    kinds = {"full": FullCovariance, "heteroscedastic": Heteroscedastic, "tuned": Tuned}
-    if name not in kinds:
-        raise ValueError(f"unknown noise model {name!r}{nearest(name, kinds)}")
-    return kinds[name](**arguments)
+    others: dict[str, Callable[..., Noise]] = {one.name: one for one in (FullCovariance, Heteroscedastic, Tuned)}
+    require_one_of(others, noise=name)
+    return others[name](**arguments)
 
 
 def check_targets(noise: Noise, num_targets: int) -> None:
-    """Refuse a noise model that is made for another number of targets."""
+    """Refuse a noise model that is meant for another number of targets."""
     if isinstance(noise, FullCovariance) and num_targets < 2:
         raise ValueError("noise: 'full' needs at least two targets to correlate, and y has 1; use 'learned'")
     size = num_targets
@@ -199,18 +174,12 @@ def check_targets(noise: Noise, num_targets: int) -> None:
     elif isinstance(noise, Fixed) and isinstance(noise.scale, tuple):
         size = len(noise.scale)
     if size != num_targets:
-        raise ValueError(f"noise: it is given for {size} target(s), but y has {num_targets}; pass one per target")
+        raise ValueError(f"noise: it is for {size} target(s), but y has {num_targets}; pass one per target")
 
 
 def _by_name(name: str) -> Noise:
-    known: dict[str, Noise] = {
-        "learned": Learned(dist.HalfNormal(1.0)),
-        "tuned": Tuned(),
-        "heteroscedastic": Heteroscedastic(),
-        "full": FullCovariance(),
-    }
-    if name not in known:
-        raise ValueError(f"noise: unknown kind {name!r}{nearest(name, known)}; known are {', '.join(known)}")
+    known = {one.name: one for one in (Learned(dist.HalfNormal(1.0)), Tuned(), Heteroscedastic(), FullCovariance())}
+    require_one_of(known, noise=name)
     return known[name]
 
 

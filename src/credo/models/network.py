@@ -1,4 +1,4 @@
-"""Network weights as latent variables: the part that every model with a network shares."""
+"""Network weights as latent variables: what every model with a network shares."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ def initial_weights(net: Any) -> Any:
 
 
 def num_outputs(net: Any, x: Array) -> int:
-    """How many numbers the network gives per row; refuses anything but (rows, outputs)."""
+    """How many outputs the network has per row; refuses anything but (rows, outputs)."""
     network = functional(net, x)
     shape = jax.eval_shape(network.apply, network.params, x).shape
     if len(shape) != 2 or shape[0] != x.shape[0]:
@@ -45,7 +45,7 @@ def num_outputs(net: Any, x: Array) -> int:
 
 
 def check_paths(paths: list[str], prior: Prior) -> None:
-    """Refuse names that the model needs itself, and prior patterns that match nothing."""
+    """Refuse names that the model uses itself, and prior patterns that match nothing."""
     taken = [path for path in paths if path in RESERVED]
     if taken:
         raise ValueError(f"the network has a parameter named {taken[0]!r}, which is a site of the model; rename it")

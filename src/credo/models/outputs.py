@@ -1,12 +1,12 @@
-"""Outputs: the numbers that a network gives the distribution of y, and the information that y holds about them.
+"""Outputs: the numbers that set the distribution of y, and the information that y holds about them.
 
 p(y | x, theta) = p(y | o), o = o(x, theta): the mean and the logarithm of the noise, the logits of the classes. With
 F(o) the Fisher information of p(y | o), and J the Jacobian of o in theta,
 
     Σ Jᵀ F(o) J    is the generalised Gauss–Newton matrix (GGN), the Fisher information of theta.
 
-Each kind also gives outputs *in units of information*, w = R(o*)ᵀ o with R Rᵀ = F(o*): their Jacobian at o* has the
-same GGN, Σ J_wᵀ J_w, and curvature need not know about distributions any more.
+Each kind also gives outputs *in units of information*, w = R(o*)ᵀ o with R Rᵀ = F(o*): their Jacobian at o* gives the
+same GGN, Σ J_wᵀ J_w, so that curvature need not know about distributions.
 """
 
 import math
@@ -42,7 +42,7 @@ class Outputs(Protocol):
 class NormalOutputs:
     """y ~ N(mean, scale²) for each of some targets: o = (mean, log scale), F = diag(1/scale², 2).
 
-    Where the scale is a constant it is no output; then `scale` holds it.
+    A scale that is constant is not an output; then `scale` holds it.
     """
 
     num_targets: int
@@ -57,7 +57,7 @@ class NormalOutputs:
         return jnp.concatenate([mean, jnp.log(self.noise(distribution))], axis=-1)
 
     def noise(self, distribution: dist.Distribution) -> Array:
-        """The scale of each target, (rows, targets); it depends on nothing that the mean alone depends on."""
+        """The scale of each target, (rows, targets), free of anything that only the mean depends on."""
         return jnp.broadcast_to(stripped(distribution).scale, distribution.shape()).reshape(-1, self.num_targets)
 
     def split(self, outputs: Array) -> tuple[Array, Array]:
@@ -157,7 +157,7 @@ class CountOutputs:
 
 
 def outputs_of(model: Model, theta: Theta) -> Outputs:
-    """What the outputs of a model are, found by looking at its distribution of y.
+    """The kind of outputs a model has, found from its distribution of y.
 
     >>> import numpy as np
     >>> from credo import models, networks, random
@@ -187,13 +187,13 @@ def outputs_of(model: Model, theta: Theta) -> Outputs:
     if isinstance(bare, dist.Poisson) and len(distribution.shape()) == 1:
         return CountOutputs()
     raise ValueError(
-        f"y is drawn from {type(bare).__name__}, whose Fisher information credo does not know; take "
+        f"y is drawn from {type(bare).__name__}, whose Fisher information credo does not know; use "
         "curvature='fisher', from the gradients of the data, with prediction='draws'"
     )
 
 
 def depends_on(function: Callable[[Theta], Array], theta: Theta) -> bool:
-    """Whether what a function returns depends on any of the arrays that it is given."""
+    """Whether what a function returns depends on any of its arrays."""
     jaxpr = jax.make_jaxpr(function)(theta).jaxpr
     _, used = partial_eval.dce_jaxpr(jaxpr, [True] * len(jaxpr.outvars))
     return any(used)

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpyro
 import numpyro.distributions as dist
 
+from credo._checks import require_positive
 from credo.models import priors
 from credo.models.program import Model
 from credo.typing import Array
@@ -19,12 +20,12 @@ _SHAPES = {"alpha.kernel": (2,), "alpha.bias": (), "beta.kernel": (2,), "beta.bi
 
 
 def paperfold(*, prior: Any = None, noise: float = 0.1) -> Model:
-    """A plane plus a folded plane, the smallest network whose posterior is a real test.
+    """A plane plus a folded plane: the smallest network whose posterior is a real test.
 
         z ~ N(γ₁ (α₁x + α₂y + α₃) + γ₂ ReLU(β₁x + β₂y + β₃), noise²)
 
-    A fit determines γ₁α and |γ₂|β only, so that each mode is a family of hyperbolas; there are mirror images of each;
-    and the data of `credo.datasets.paperfold` leave two folds as probable as each other.
+    A fit determines only γ₁α and |γ₂|β, so each mode is a family of hyperbolas; each has mirror images; and the data
+    of `credo.datasets.paperfold` make two folds equally probable.
 
     Arguments:
         prior: of `credo.priors`, on the paths alpha.kernel, alpha.bias, beta.kernel, beta.bias and gamma; N(0, 5²) by
@@ -35,8 +36,7 @@ def paperfold(*, prior: Any = None, noise: float = 0.1) -> Model:
     >>> paperfold().bind(datasets.paperfold()).num_parameters
     8
     """
-    if not 0 < noise < float("inf"):
-        raise ValueError(f"noise must be a positive standard deviation, got {noise}")
+    require_positive(noise=noise)
     chosen = priors.as_prior(priors.normal(5.0) if prior is None else prior)
     if isinstance(chosen, priors.ByPath):
         chosen.check(list(_SHAPES))

@@ -82,18 +82,17 @@ def places_of(model: Model, *, inputs: bool = False) -> tuple[Place, ...]:
 
     with Masks({}, look=True) as found:
         jax.eval_shape(log_likelihood, template)
-    if not found.sites:
+    if not found.layers:
         uses = _uses(log_likelihood, template, {})
         return tuple(
             Place(use.kernel, int(use.units.max()) + 1, None, {use.kernel: use.units})
             for use in uses
             if inputs or use.is_inside
         )
-    masks = {site.name: jax.ShapeDtypeStruct((site.num_units,), jnp.float32) for site in found.sites}
+    masks = {layer.name: jax.ShapeDtypeStruct((layer.num_units,), jnp.float32) for layer in found.layers}
     uses = _uses(log_likelihood, template, masks)
     return tuple(
-        Place(site.name, site.num_units, site.rate, {use.kernel: use.units for use in uses if use.mask == site.name})
-        for site in found.sites
+        Place(*layer, {use.kernel: use.units for use in uses if use.mask == layer.name}) for layer in found.layers
     )
 
 

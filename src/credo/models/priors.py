@@ -8,21 +8,22 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
+from credo._checks import require_one_of, require_positive
 from credo._text import nearest
 
-# Who shares a learned scale.
+# What a learned scale is shared by.
 SHARED_BY = ("network", "layer", "array", "input", "weight")
 
 
 class Parameter(NamedTuple):
-    """What a prior may look at: the dotted path of a parameter, its shape and the inputs that feed one unit."""
+    """What a prior may look at: a parameter's dotted path, its shape, and how many inputs feed one unit."""
 
     path: str
     shape: tuple[int, ...]
@@ -36,23 +37,41 @@ class Prior(Protocol):
     def to_config(self) -> dict[str, Any]: ...
 
 
-@dataclass(frozen=True)
-class Normal:
-    """N(0, scale²), independent for every weight. See `normal`."""
+class Described:
+    """A dataclass that is stored as its name and its numbers."""
 
+    name: ClassVar[str]
+
+    def to_config(self) -> dict[str, Any]:
+        return {"name": self.name, **asdict(self)}  # type: ignore[call-overload]
+
+
+@dataclass(frozen=True)
+class _Centred(Described):
+    family: ClassVar[type[dist.Distribution]]
     scale: float = 1.0
 
     def __call__(self, parameter: Parameter) -> dist.Distribution:
-        return _fill(dist.Normal(0.0, self.scale), parameter)
+        return _fill(self.family(0.0, self.scale), parameter)
 
-    def to_config(self) -> dict[str, Any]:
-        return {"name": "normal", **asdict(self)}
+
+class Normal(_Centred):
+    """N(0, scale²), independent for every weight. See `normal`."""
+
+    name, family = "normal", dist.Normal
+
+
+class Laplace(_Centred):
+    """Laplace(0, scale): the ℓ1 penalty. See `laplace`."""
+
+    name, family = "laplace", dist.Laplace
 
 
 @dataclass(frozen=True)
-class FanIn:
+class FanIn(Described):
     """N(0, scale²/fan_in) for kernels and N(0, bias_scale²) for vectors. See `fan_in`."""
 
+    name = "fan_in"
     scale: float = 1.0
     bias_scale: float = 1.0
 
@@ -61,27 +80,12 @@ class FanIn:
         scale = self.scale / np.sqrt(parameter.fan_in) if is_kernel else self.bias_scale
         return _fill(dist.Normal(0.0, float(scale)), parameter)
 
-    def to_config(self) -> dict[str, Any]:
-        return {"name": "fan_in", **asdict(self)}
-
 
 @dataclass(frozen=True)
-class Laplace:
-    """Laplace(0, scale): the ℓ1 penalty. See `laplace`."""
-
-    scale: float = 1.0
-
-    def __call__(self, parameter: Parameter) -> dist.Distribution:
-        return _fill(dist.Laplace(0.0, self.scale), parameter)
-
-    def to_config(self) -> dict[str, Any]:
-        return {"name": "laplace", **asdict(self)}
-
-
-@dataclass(frozen=True)
-class ScaleMixture:
+class ScaleMixture(Described):
     """π·N(0, scale²) + (1 − π)·N(0, narrow_scale²). See `scale_mixture`."""
 
+    name = "scale_mixture"
     weight: float = 0.5
     scale: float = 1.0
     narrow_scale: float = 0.0025
@@ -91,14 +95,12 @@ class ScaleMixture:
         components = dist.Normal(jnp.zeros(2), jnp.array([self.scale, self.narrow_scale]))
         return _fill(dist.MixtureSameFamily(mixing, components), parameter)
 
-    def to_config(self) -> dict[str, Any]:
-        return {"name": "scale_mixture", **asdict(self)}
-
 
 @dataclass(frozen=True)
-class Learned:
-    """N(0, xi²), with scales xi that are learned with the posterior. See `learned`."""
+class Learned(Described):
+    """N(0, xi²), with scales xi that are learned along with the posterior. See `learned`."""
 
+    name = "learned"
     scale: float = 1.0
     per: str = "array"
 
@@ -115,13 +117,10 @@ class Learned:
             return (*parameter.shape[:-1], 1)
         return ()
 
-    def to_config(self) -> dict[str, Any]:
-        return {"name": "learned", **asdict(self)}
-
 
 @dataclass(frozen=True, eq=False)
 class Custom:
-    """Any NumPyro distribution: spread over the array, or of exactly its shape."""
+    """Any NumPyro distribution: a scalar one, repeated over the array, or one of exactly its shape."""
 
     distribution: dist.Distribution
 
@@ -142,7 +141,7 @@ class Custom:
 
 @dataclass(frozen=True)
 class ByPath:
-    """A different prior per parameter path; the first pattern that matches decides. See `by_path`."""
+    """A prior for each parameter path; the first pattern that matches decides. See `by_path`."""
 
     patterns: tuple[tuple[str, Prior], ...]
     default: Prior
@@ -154,7 +153,7 @@ class ByPath:
         return next((prior for pattern, prior in self.patterns if fnmatchcase(path, pattern)), self.default)
 
     def check(self, paths: list[str]) -> None:
-        """Refuse a pattern that decides nothing: a silent typo would leave weights on the default prior."""
+        """Refuse a pattern that matches nothing: a typo would silently leave weights on the default prior."""
         for pattern, _ in self.patterns:
             if not any(fnmatchcase(path, pattern) for path in paths):
                 raise ValueError(
@@ -177,7 +176,7 @@ def normal(scale: float = 1.0) -> Normal:
 
 
 def fan_in(scale: float = 1.0, bias_scale: float = 1.0) -> FanIn:
-    """N(0, σ²/fan_in): keeps the size of the function the same whatever the width (Neal, 1996).
+    """N(0, σ²/fan_in): the size of the function stays the same whatever the width (Neal, 1996).
 
     Kernels get σ² = scale²/fan_in; biases and other vectors N(0, bias_scale²).
 
@@ -203,34 +202,33 @@ def scale_mixture(weight: float = 0.5, scale: float = 1.0, narrow_scale: float =
     (3,)
     """
     if not 0 < weight < 1:
-        raise ValueError(f"weight must lie between 0 and 1, got {weight}")
+        raise ValueError(f"weight must be between 0 and 1, got {weight}")
     return ScaleMixture(weight, _positive("scale", scale), _positive("narrow_scale", narrow_scale))
 
 
 def learned(scale: float = 1.0, *, per: str = "array") -> Learned:
     """N(0, xi²) with scales xi that are learned: empirical Bayes, the paper's "Learning the prior".
 
-    Variational inference learns them with the posterior, by climbing the ELBO, a lower bound of the evidence; Laplace
-    climbs its approximation of the evidence itself; other methods have them found by variational inference first.
+    Variational inference learns them along with the posterior, by climbing the ELBO, a lower bound on the evidence;
+    Laplace climbs its own approximation of the evidence; for other methods, variational inference finds them first.
 
     Arguments:
         scale: where learning starts.
-        per: how many there are: one per "network", "layer", "array" (a kernel and its bias have one each), "input" of a
-            kernel, as automatic relevance determination has it (inputs that do not help are switched off), or "weight".
+        per: what has a scale of its own: the "network", each "layer", "array" (a kernel, a bias), "input" of a kernel
+            (automatic relevance determination: inputs that do not help are switched off), or "weight".
 
     >>> learned(0.1)
     Learned(scale=0.1, per='array')
     """
-    if per not in SHARED_BY:
-        raise ValueError(f"per must be one of {', '.join(SHARED_BY)}, got {per!r}{nearest(str(per), SHARED_BY)}")
+    require_one_of(SHARED_BY, per=per)
     return Learned(_positive("scale", scale), per)
 
 
 def by_path(patterns: Mapping[str, Any], default: Any = None) -> ByPath:
-    """A different prior per path, with `*` wildcards: `{"*.bias": normal(10.0), "head.*": laplace()}`.
+    """A prior for each path, with `*` wildcards: `{"*.bias": normal(10.0), "head.*": laplace()}`.
 
-    The first pattern that matches decides; what none matches gets `default` (N(0, 1)).
-    A pattern that matches no parameter at all is an error.
+    The first pattern that matches decides; a parameter that none matches gets `default` (N(0, 1)).
+    A pattern that matches no parameter is an error.
     """
     pairs = tuple((pattern, as_prior(prior)) for pattern, prior in patterns.items())
     return ByPath(pairs, as_prior(default))
@@ -260,30 +258,24 @@ def from_config(config: Mapping[str, Any]) -> Prior:
     if name == "by_path":
         patterns = {pattern: from_config(prior) for pattern, prior in arguments["patterns"].items()}
         return by_path(patterns, from_config(arguments["default"]))
-    makers: dict[str, Callable[..., Prior]] = {
-        "normal": normal,
-        "fan_in": fan_in,
-        "laplace": laplace,
-        "scale_mixture": scale_mixture,
-        "learned": learned,
-    }
-    if name not in makers:
-        raise ValueError(f"unknown prior {name!r}{nearest(name, makers)}")
-    return makers[name](**arguments)
+    makers: list[Callable[..., Prior]] = [normal, fan_in, laplace, scale_mixture, learned]
+    by_name = {maker.__name__: maker for maker in makers}
+    require_one_of(by_name, prior=name)
+    return by_name[name](**arguments)
 
 
 def distribution_to_config(distribution: dist.Distribution) -> dict[str, Any]:
-    """A NumPyro distribution as JSON: its class name and what its constructor takes, distributions included."""
+    """A NumPyro distribution as JSON: its class name and the arguments of its constructor, nested if need be."""
     names = [name for name in inspect.signature(type(distribution)).parameters if name != "validate_args"]
     if "scale_tril" in names:
-        # A multivariate normal holds one matrix in three forms, and its constructor takes only one of them.
+        # A multivariate normal holds one matrix in three forms, and its constructor takes only one.
         names = [name for name in names if name not in ("covariance_matrix", "precision_matrix")]
     arguments = {name: _to_json(getattr(distribution, name)) for name in names if hasattr(distribution, name)}
     return {"distribution": type(distribution).__name__, "arguments": arguments}
 
 
 def distribution_from_config(config: Mapping[str, Any]) -> dist.Distribution:
-    """The distribution that `distribution_to_config` described; only NumPyro's own classes are made."""
+    """The distribution that `distribution_to_config` described; it can only be one of NumPyro's own."""
     name = config["distribution"]
     kind = getattr(dist, name, None)
     if not (isinstance(kind, type) and issubclass(kind, dist.Distribution)):
@@ -298,7 +290,7 @@ def _to_json(value: Any) -> Any:
     if isinstance(value, dist.Distribution):
         return distribution_to_config(value)
     array = np.asarray(value)
-    # Transforms are code: they get no description, and the distribution says so when it is to be rebuilt.
+    # Transforms are code, which is not stored; rebuilding such a distribution fails with a clear error.
     return None if array.dtype == object else array.tolist()
 
 
@@ -315,6 +307,5 @@ def _fill(scalar: dist.Distribution, parameter: Parameter) -> dist.Distribution:
 
 
 def _positive(name: str, value: float) -> float:
-    if not (np.isfinite(value) and value > 0):
-        raise ValueError(f"{name} must be a positive number, got {value}")
+    require_positive(**{name: value})
     return float(value)

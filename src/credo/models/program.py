@@ -1,13 +1,13 @@
 """The stochastic model: a NumPyro program, and the densities that inference needs from it.
 
-A Bayesian belief network is a program of `sample` statements. What stands inside the plate `data` is the
-likelihood, what stands outside is the prior (paper, "Probabilistic graphical models"):
+A Bayesian belief network is a program of `sample` statements. What is inside the plate `data` is the likelihood,
+what is outside is the prior (paper, "Probabilistic graphical models"):
 
     log p(theta, D) = log p(theta) + N/n · Σ_batch log p(y | x, theta)
 
 theta is a dict of *unconstrained* arrays, one per latent site; the bijector to each site's support, and the
 logarithm of its Jacobian, are added here and nowhere else. A `param` statement declares one of xi, the parameters
-that are learned without a prior (paper, "Learning the prior"): wherever theta is asked for, it may hold xi as well.
+that are learned without a prior (paper, "Learning the prior"): any theta that is passed in may hold xi as well.
 
 A latent *inside* the plate has one value per row. It is drawn from its own distribution p(l | x, theta), so that
 
@@ -28,6 +28,7 @@ from numpyro import handlers
 from numpyro.distributions import biject_to
 
 from credo import random
+from credo._checks import require_at_least
 from credo.data import as_data, as_inputs
 from credo.models.contract import check_program, check_xi
 from credo.models.description import Description, describe
@@ -60,8 +61,8 @@ class Model:
     Arguments:
         program: draws the latents, opens `numpyro.plate("data", x.shape[0])`, observes `y` inside it.
         config: how to build the model again, for `credo.load`; None for a program of the user's own.
-        initial: the network's own starting values as a function of an input batch, where there are any.
-        check: raises ValueError where a data set does not fit the model.
+        initial: the network's own starting values, if any, as a function of an input batch.
+        check: raises a ValueError if data do not fit the model; its batch has the shape of x only, and all of y.
         rows: the shape of the data, from `bind`.
         xi: constants for the params, from `freeze`.
 
@@ -76,27 +77,30 @@ class Model:
     """
 
     program: Program
-    config: "Config | None" = None
+    config: "ModelConfig | None" = None
     initial: Callable[[Any], Theta] | None = None
     check: Callable[[Batch], None] | None = None
-    rows: "Rows | None" = None
+    rows: "RowShapes | None" = None
     xi: Xi | None = None
 
     def bind(self, data: Any) -> "Model":
         """This model for data of that shape: checked, with the names and shapes of theta known."""
-        batch = as_data(data).batch()
+        data = as_data(data)
+        # The values of x decide nothing here, so they are not copied.
+        x = jax.ShapeDtypeStruct(data.x.shape, jnp.float32)
+        batch = Batch(x, data.scaling.targets(data.y), data.size)  # type: ignore[arg-type]
         if self.check is not None:
             self.check(batch)
-        bound = replace(self, rows=Rows.of(batch))
+        bound = replace(self, rows=RowShapes.of(batch))
         bound._look(lambda trace: check_program(trace, bound._bound.num))
         check_xi(bound._xi_shapes, bound.frozen_xi)
         for name, value in bound.initial_xi().items():
             if not np.all(np.isfinite(value)):
-                raise ValueError(f"the param {name!r} starts outside its constraint, or at its edge")
+                raise ValueError(f"the param {name!r} starts outside its constraint, or on its boundary")
         return bound
 
     @property
-    def _bound(self) -> "Rows":
+    def _bound(self) -> "RowShapes":
         if self.rows is None:
             raise ValueError(
                 "the model has not seen data, so the shapes of theta are unknown; call model.bind((x, y)) first"
@@ -114,7 +118,7 @@ class Model:
         return self._log_sums(theta, self.example(), _any_key)[0]
 
     def log_likelihood(self, theta: Theta, batch: Batch, *, key: Key | None = None) -> Array:
-        """Σ_batch log p(y | x, theta): what stands inside the plate `data`. Local latents need a key."""
+        """Σ_batch log p(y | x, theta): what is inside the plate `data`. Local latents need a key."""
         return self._log_sums(theta, batch, lambda: _given(key))[1]
 
     def log_joint(self, theta: Theta, batch: Batch, *, key: Key | None = None) -> Array:
@@ -125,19 +129,19 @@ class Model:
     def log_parts(
         self, theta: Theta, batch: Batch, *, moments: tuple[Theta, Theta] | None = None, key: Key | None = None
     ) -> tuple[Array, Array]:
-        """The two terms of the log joint apart: log p(theta), and N/n · Σ_batch log p(y | x, theta).
+        """The two terms of the log joint: log p(theta), and N/n · Σ_batch log p(y | x, theta).
 
         With moments of a Gaussian q over theta, each site of `closed_form_sites` adds its expectation to the first,
 
             E_q[log N(w; m, s²)] = log N(E_q[w]; m, s²) − Var_q[w] / 2s²,
 
-        with m and s at the theta given; other sites add log p(theta) at that theta. The average over theta ~ q is
-        E_q[log p(theta)] if w and the latents in m and s are independent under q: where q is not of independent
-        weights, leave `hierarchical_sites` out of the moments.
+        with m and s at the given theta; other sites add log p(theta) at that theta. The average over theta ~ q is
+        E_q[log p(theta)] if w and the latents in m and s are independent under q: if q correlates weights, leave
+        `hierarchical_sites` out of the moments.
 
         Arguments:
-            moments: means and variances of the unconstrained latents, by name; what they do not name is not averaged.
-            key: for local latents, drawn afresh; the average over keys is a lower bound of the log likelihood.
+            moments: means and variances of the unconstrained latents, by name; latents not named are not averaged.
+            key: for local latents, drawn afresh; the average over keys is a lower bound on the log likelihood.
         """
         log_prior, log_likelihood = self._log_sums(theta, batch, lambda: _given(key), moments)
         return log_prior, batch.total / batch.x.shape[0] * log_likelihood
@@ -167,7 +171,7 @@ class Model:
         self, theta: Theta, x: Array, y: Array | None, local: Callable[[], Key] | None = None
     ) -> tuple[dict[str, Any], Array]:
         sites = Sites(theta, self.frozen_xi, local or _any_key)
-        # Every latent is given and an unobserved y is not looked at: the compiler drops what the seed draws.
+        # Every latent is given and nobody reads an unobserved y: the compiler drops what the seed draws.
         with handlers.trace() as trace, handlers.seed(rng_seed=0), sites, Masks(theta):
             self.program(x, y)
         return trace, sites.log_jacobian
@@ -186,7 +190,7 @@ class Model:
         return sum(leaf.size for leaf in self.template.values())
 
     def describe(self) -> Description:
-        """What is drawn, with which prior, how many numbers."""
+        """What is drawn, from which prior, and how many numbers that is."""
         example = self.example()
         shapes = {name: leaf.shape for name, leaf in self.template.items()}
         trace = self._trace({name: jnp.zeros(shape) for name, shape in shapes.items()}, example.x, example.y)[0]
@@ -199,7 +203,7 @@ class Model:
 
     @cached_property
     def hierarchical_sites(self) -> frozenset[str]:
-        """The latents whose prior depends on other latents: there `moments` ask for independence under q."""
+        """The latents whose prior depends on other latents: their `moments` assume independence under q."""
         graph = self.graph()
 
         def has_latent_above(name: str) -> bool:
@@ -217,9 +221,9 @@ class Model:
         return jax.vmap(lambda key: unconstrained_latents(self._prior_trace(key)))(jax.random.split(key, num))
 
     def initial_theta(self, key: Key) -> Theta:
-        """A starting point: the network's own values where there are any, else a draw from the prior.
+        """A starting point: the network's own values where it has any, else a draw from the prior.
 
-        A value that its prior rules out (a negative weight under a half-normal) is no starting point either.
+        A value that its prior rules out (a negative weight under a half-normal) gives way to the draw too.
         """
         theta = {name: leaf[0] for name, leaf in self.sample_prior(key, 1).items()}
         if self.initial is not None:
@@ -233,18 +237,17 @@ class Model:
         return theta
 
     def constrain(self, theta: Theta) -> Theta:
-        """theta (with xi, if it holds them) in the units of the program: a noise scale is positive again, and so on."""
+        """theta (and xi, if it holds them) in the units of the program: a noise scale is positive again, and so on."""
         example = self.example()
         trace = self._trace(theta, example.x, example.y)[0]
-        # The seed of local latents, and masks, are no sites.
+        # The seed of local latents and the masks are not sites.
         return {name: trace[name]["value"] if name in trace else value for name, value in theta.items()}
 
     def prior_predict(self, x: Any, *, num_draws: int = 100, seed: int = 0) -> "Predictive":
         """The prior predictive p(y | x) = ∫ p(y | x, theta) p(theta) dtheta, from `num_draws` draws."""
-        if num_draws < 1:
-            raise ValueError(f"num_draws must be at least 1, got {num_draws}")
+        require_at_least(1, num_draws=num_draws)
         inputs = as_inputs(x, None if self.rows is None else self.rows.x_shape[1:])
-        bound = self if self.rows is not None else replace(self, rows=Rows.of_inputs(inputs))
+        bound = self if self.rows is not None else replace(self, rows=RowShapes.of_inputs(inputs))
         draws = bound.sample_prior(random.key(seed), num_draws)
         if bound.has_local_latents:
             draws[LOCAL_NOISE] = jax.random.bits(random.key(seed), (num_draws,))
@@ -259,7 +262,7 @@ class Model:
 
     @property
     def xi_template(self) -> dict[str, jax.ShapeDtypeStruct]:
-        """The xi that are there to be learned (not those that are frozen): unconstrained shapes by name."""
+        """The xi that are left to learn, not those that are frozen: unconstrained shapes by name."""
         free = {name: shape for name, shape in self._xi_shapes.items() if name not in self.frozen_xi}
         return {name: jax.ShapeDtypeStruct(shape, jnp.float32) for name, shape in free.items()}
 
@@ -274,7 +277,7 @@ class Model:
         return {name: xi[name] for name in self.xi_template}
 
     def freeze(self, xi: Theta) -> "Model":
-        """This model with xi, unconstrained and by name, as constants; those that are not named stay as they are.
+        """This model with these xi, unconstrained and by name, as constants; the others stay as they are.
 
         >>> import numpyro
         >>> def program(x, y=None):
@@ -289,7 +292,7 @@ class Model:
         chosen = Xi.of({**self.frozen_xi, **xi})
         for name, value in chosen.arrays().items():
             if not np.all(np.isfinite(value)):
-                raise ValueError(f"xi: {name!r} holds values that are not finite")
+                raise ValueError(f"xi: {name!r} has values that are not finite")
         if self.rows is not None:
             check_xi(self._xi_shapes, chosen.arrays())
         return replace(self, xi=chosen)
@@ -313,11 +316,11 @@ class Model:
         return trace
 
     def _look(self, read: Callable[[dict[str, Any]], T]) -> T:
-        """What `read` finds in a trace of the program, without computing anything."""
+        """What `read` finds in a trace of the program; nothing is computed."""
         found: list[T] = []
-        # Frozen values have been checked against what is found here, and must not decide it.
+        # Frozen values are checked against what is found here, so they must not decide it.
         free = replace(self, xi=None)
-        # JAX draws Poisson numbers with threefry keys only, and such a latent must get as far as its refusal.
+        # JAX draws Poisson numbers with threefry keys only, and a discrete latent must get as far as its refusal.
         jax.eval_shape(lambda: found.append(read(free._prior_trace(jax.random.key(0, impl="threefry2x32")))))
         return found[0]
 
@@ -335,12 +338,12 @@ def _given(key: Key | None) -> Key:
     if key is None:
         raise ValueError(
             "the model draws latents inside the plate 'data', one value per row, and its likelihood needs a key to "
-            "draw them with: log_parts(theta, batch, key=key). credo.BayesByBackprop trains it; samplers cannot"
+            "draw them: log_parts(theta, batch, key=key). credo.BayesByBackprop trains it; samplers cannot"
         )
     return key
 
 
-class Config(dict[str, Any]):
+class ModelConfig(dict[str, Any]):
     """A JSON-able dict that a frozen, hashable model may hold: equal where its text is equal."""
 
     def __hash__(self) -> int:  # type: ignore[override]
@@ -348,7 +351,7 @@ class Config(dict[str, Any]):
 
 
 @dataclass(frozen=True)
-class Rows:
+class RowShapes:
     """Shape and dtype of a few rows: enough to trace a program, and hashable, so compiled code is shared."""
 
     x_shape: tuple[int, ...]
@@ -357,13 +360,13 @@ class Rows:
     y_dtype: str
 
     @classmethod
-    def of(cls, batch: Batch) -> "Rows":
+    def of(cls, batch: Batch) -> "RowShapes":
         # Two rows where there are two: one row would hide a program that confuses rows with columns.
         num = min(2, batch.x.shape[0])
         return cls((num, *batch.x.shape[1:]), str(batch.x.dtype), (num, *batch.y.shape[1:]), str(batch.y.dtype))
 
     @classmethod
-    def of_inputs(cls, x: Any) -> "Rows":
+    def of_inputs(cls, x: Any) -> "RowShapes":
         return cls((min(2, x.shape[0]), *x.shape[1:]), "float32", None, "float32")
 
     @property

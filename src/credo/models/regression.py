@@ -7,7 +7,7 @@ import numpyro
 
 from credo.models import likelihoods, priors
 from credo.models.network import initial_weights, num_outputs, stochastic_outputs
-from credo.models.program import Config, Model
+from credo.models.program import Model, ModelConfig
 from credo.networks import network_config
 from credo.typing import Array, Batch
 
@@ -23,7 +23,7 @@ def regression(net: Any, *, prior: Any = None, noise: Any = None) -> Model:
         prior: of `credo.priors`, a NumPyro distribution, or a dict of parameter paths; N(0, 1) by default.
         noise: a number or one per target (known standard deviations); a (k, k) matrix (known covariance);
             a NumPyro distribution on positive numbers, or "learned" (HalfNormal(1), the default: it suits
-            standardised targets); "tuned" (a number that the evidence or the ELBO is climbed in, without a prior);
+            standardised targets); "tuned" (set by climbing the evidence or the ELBO, without a prior);
             "heteroscedastic" (the network also gives the scale); "full" (a learned covariance between the targets).
 
     >>> from credo.networks import MLP
@@ -44,7 +44,7 @@ def regression(net: Any, *, prior: Any = None, noise: Any = None) -> Model:
     def check(batch: Batch) -> None:
         check_outputs(batch, num_outputs(net, batch.x), chosen_noise)
 
-    config = Config(
+    config = ModelConfig(
         model="regression",
         network=network_config(net),
         prior=chosen_prior.to_config(),
@@ -54,7 +54,7 @@ def regression(net: Any, *, prior: Any = None, noise: Any = None) -> Model:
 
 
 def check_outputs(batch: Batch, outputs: int, noise: likelihoods.Noise) -> None:
-    """Refuse a network that does not give what the targets and their noise need."""
+    """Refuse a network without the outputs that the targets and their noise need."""
     num_targets = 1 if batch.y.ndim == 1 else batch.y.shape[1]
     likelihoods.check_targets(noise, num_targets)
     expected = noise.num_outputs(num_targets)

@@ -1,8 +1,8 @@
 """What each site of a program is, where its value comes from, and what it adds to the log joint density.
 
 - a *latent*, drawn outside the plate `data`, is a part of theta;
-- a *local latent*, drawn inside it, has one value per row: it is no part of theta, and drawn afresh in every run;
-- a *param*, one of the xi, is learned or given: it has no prior, and so no Jacobian either.
+- a *local latent*, drawn inside it, has one value per row: it is not a part of theta, and is drawn afresh in every run;
+- a *param*, one of xi, is learned or given: it has no prior, and so no Jacobian either.
 """
 
 import math
@@ -29,7 +29,7 @@ LOCAL_NOISE = "local_noise"
 
 @dataclass(frozen=True)
 class Xi:
-    """Learned prior parameters as constants: name, shape and bytes, so that models which hold them can be hashed."""
+    """Learned prior parameters as constants: name, shape and bytes, so that models that hold them can be hashed."""
 
     items: tuple[tuple[str, tuple[int, ...], bytes], ...] = ()
 
@@ -49,13 +49,13 @@ class Sites(Messenger):
 
         latent: T(theta[name]), T the bijector to its support      param: T(xi[name]), T the one to its constraint
 
-    A latent that theta does not hold is drawn by the `seed` handler around; a param that neither theta nor xi holds
+    A latent that theta does not hold is drawn by the enclosing `seed` handler; a param that neither theta nor xi holds
     takes its initial value; a local latent is drawn with a key of its own, made from `local_key()`.
 
     Arguments:
-        theta: unconstrained latents by name, and xi that go before those in `xi`.
+        theta: unconstrained latents by name, and xi that take precedence over those in `xi`.
         xi: unconstrained params by name.
-        local_key: called if there is a local latent; None leaves it to the `seed` handler around.
+        local_key: called if there is a local latent; None leaves it to the enclosing `seed` handler.
     """
 
     def __init__(self, theta: Theta, xi: Theta, local_key: Callable[[], Key] | None = None) -> None:
@@ -70,7 +70,7 @@ class Sites(Messenger):
         if msg["type"] not in ("sample", "param"):
             return
         if self.types.setdefault(msg["name"], msg["type"]) != msg["type"]:
-            raise ValueError(f"the name {msg['name']!r} stands for a `param` and a `sample` site; rename one of them")
+            raise ValueError(f"the name {msg['name']!r} is both a `param` and a `sample` site; rename one of them")
         if msg["type"] == "param":
             self._set_param(msg)
         elif is_local(msg):
@@ -94,7 +94,7 @@ class Sites(Messenger):
             msg["value"] = _initial_value(msg)
 
     def _seed_local(self, msg: dict[str, Any]) -> None:
-        # By their order: the noise of a draw does not depend on which other sites happen to be given.
+        # Numbered in order: the noise of a draw does not depend on which other sites are given.
         if self.local_key is not None:
             msg["kwargs"]["rng_key"] = jax.random.fold_in(self.local_key(), self.num_local)
             self.num_local += 1
@@ -129,15 +129,15 @@ def constraint_of(param: SiteOfTrace) -> Any:
 
 
 def bijector(param: SiteOfTrace) -> Any:
-    """From all real numbers to the constraint of a param."""
+    """From the real numbers to the constraint of a param."""
     return biject_to(constraint_of(param))
 
 
 def _initial_value(param: SiteOfTrace) -> Array | None:
-    """What the program gives as initial value; a function of a key gets one that only the name decides."""
+    """The initial value in the program; if that is a function of a key, the key depends on the name alone."""
     with handlers.seed(rng_seed=jax.random.fold_in(random.key(0), zlib.crc32(param["name"].encode()))):
         value = param["fn"](*param["args"])
-    if value is None:  # asked for, not declared; the contract is checked when the program has run
+    if value is None:  # `check_program` refuses it, once the program has run
         return None
     if not jax.tree_util.all_leaves([value]):
         raise ValueError(
@@ -166,7 +166,7 @@ def unconstrained_params(trace: Mapping[str, Any]) -> Theta:
 
 
 def zeros_for_y(site: SiteOfTrace) -> Array | None:
-    """Values for targets that nobody looks at: drawing them costs time, and JAX's Poisson takes no key of ours."""
+    """Values for targets that nobody looks at: drawing them takes time, and JAX's Poisson takes no key of ours."""
     is_unseen = site["type"] == "sample" and site["name"] == "y" and not site["is_observed"]
     return jnp.zeros(site["fn"].shape()) if is_unseen else None
 
@@ -188,13 +188,13 @@ def log_density(site: SiteOfTrace, moments: tuple[Theta, Theta] | None = None) -
 
 
 def normal_of(site: SiteOfTrace) -> dist.Normal | None:
-    """The normal that a latent is drawn from, stripped of its shape; None for everything else."""
+    """The normal that a latent is drawn from, stripped of its shape; None for any other site."""
     bare = stripped(site["fn"]) if is_latent(site) else None
     return bare if type(bare) is dist.Normal else None
 
 
 def stripped(distribution: dist.Distribution) -> dist.Distribution:
-    """A distribution without what only spreads it over an array."""
+    """A distribution without the wrappers that only repeat it over an array."""
     while isinstance(distribution, dist.Independent | dist.ExpandedDistribution):
         distribution = distribution.base_dist
     return distribution
@@ -203,7 +203,7 @@ def stripped(distribution: dist.Distribution) -> dist.Distribution:
 def local_key(seed: Any, x: Array) -> Key:
     """The key of the local latents of one draw on the rows x.
 
-    The rows enter as a hash: predictions are made in blocks, and two blocks must not share their noise.
+    It includes a hash of the rows: predictions are made in blocks, and two blocks must not share their noise.
     """
     bits = jax.lax.bitcast_convert_type(jnp.ravel(x).astype(jnp.float32), jnp.uint32)
     content = jnp.sum(random.mix(bits ^ random.mix(jax.lax.iota(jnp.uint32, bits.size))), dtype=jnp.uint32)

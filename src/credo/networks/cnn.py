@@ -8,8 +8,8 @@ from flax import nnx
 from credo.networks.zoo import (
     ACTIVATIONS,
     NO_KEYS,
-    ZooNetwork,
-    dense_layers,
+    DenseNetwork,
+    ImageNetwork,
     image_shape,
     initial_values,
     lookup,
@@ -23,15 +23,15 @@ _POOL = 2
 
 
 @register
-class CNN(ZooNetwork):
+class CNN(DenseNetwork, ImageNetwork):
     """A convolutional network: blocks of convolution, max-pooling and activation, then dense layers.
 
     With the defaults, images of 28 × 28 × 1 and out=10 this is the network of the paper's practical example
     I: convolutions 1→16 and 16→32 of 5 × 5, each with max-pooling 2 and ReLU, dense 512→128 with ReLU, dense
-    128→10, in all 80,202 weights. The layers are `conv.0`, ..., `hidden.0`, ... and `head`. Weights start
+    128→10; 80,202 weights in all. The layers are `conv.0`, ..., `hidden.0`, ... and `head`. Weights start
     from LeCun's normal distribution of variance 1 / fan-in, biases from zero.
 
-    Args:
+    Arguments:
         out: the number of outputs.
         channels: the number of channels of each convolution.
         kernel_size: the side of every convolution's window; there is no padding.
@@ -41,11 +41,10 @@ class CNN(ZooNetwork):
             its data. x has shape (n, height, width, channels), or (n, height, width) for one channel.
         seed: of the initial values.
 
-    Example:
-        >>> import jax.numpy as jnp
-        >>> from credo.networks import CNN
-        >>> CNN(10, inputs=(28, 28))(jnp.ones((7, 28, 28))).shape
-        (7, 10)
+    >>> import jax.numpy as jnp
+    >>> from credo.networks import CNN
+    >>> CNN(10, inputs=(28, 28))(jnp.ones((7, 28, 28))).shape
+    (7, 10)
     """
 
     def __init__(
@@ -72,10 +71,9 @@ class CNN(ZooNetwork):
         options = {"kernel_init": initial_values(seed), "rngs": NO_KEYS}
         window = (self.kernel_size, self.kernel_size)
         depths = (self.inputs[-1], *self.channels)
-        sizes = (self._num_flat(), *self.features)
+        num_flat = self._num_flat()
         self.conv = nnx.List([nnx.Conv(*pair, window, padding="VALID", **options) for pair in pairwise(depths)])
-        self.hidden = dense_layers(sizes, **options)
-        self.head = nnx.Linear(sizes[-1], self.out, **options)
+        self._make_dense(num_flat, **options)
 
     def _num_flat(self) -> int:
         """The number of values that leave the convolutions."""
@@ -90,24 +88,15 @@ class CNN(ZooNetwork):
                 )
         return height * width * (self.inputs[-1], *self.channels)[-1]
 
-    @staticmethod
-    def inputs_of(shape: Sequence[int]) -> tuple[int, ...]:
-        return image_shape(shape)
-
     def __call__(self, x: Array) -> Array:
-        self.check(x)
-        activation = ACTIVATIONS[self.activation]
-        x = x.reshape(x.shape[0], *self.inputs)
+        x = self.rows(x)
         for layer in self.conv:
-            x = activation(_pooled(layer(x)))
-        x = x.reshape(x.shape[0], self._num_flat())
-        for layer in self.hidden:
-            x = activation(layer(x))
-        return self.head(x)
+            x = ACTIVATIONS[self.activation](_pooled(layer(x)))
+        return self._dense(x.reshape(x.shape[0], -1))
 
 
 def _pooled(x: Array) -> Array:
-    """The largest value of each square of places; by reshaping, whose gradient is cheaper than that of a window."""
+    """The largest value of each square; by reshaping, whose gradient is cheaper than that of a window."""
     num, height, width, depth = x.shape
     rows, columns = height // _POOL, width // _POOL
     squares = x[:, : rows * _POOL, : columns * _POOL].reshape(num, rows, _POOL, columns, _POOL, depth)

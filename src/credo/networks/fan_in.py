@@ -1,4 +1,4 @@
-"""How many inputs feed one unit of each layer: what the scale of priors and initial values depends on."""
+"""How many inputs feed one unit of each layer: the scale of priors and initial values depends on it."""
 
 import math
 import re
@@ -12,33 +12,32 @@ _BIAS_OR_SCALE = re.compile(r"(b|bias|beta|scale|gamma)[_\d]*")
 def fan_ins(params: Theta, *, outputs_first: bool = False) -> dict[str, int]:
     """For each path the number of inputs that feed one unit.
 
-    Priors and initial values that keep the variance of a layer's output have variance 1 / fan-in. A kernel
-    of shape (..., in, out) has all its axes but the last as inputs; a bias or scale takes the fan-in of the
-    kernel in its own layer, and 1 where there is none (normalisation).
+    Weights of variance 1 / fan-in preserve the variance from a layer's inputs to its outputs. All axes of a
+    kernel (..., in, out) but the last are inputs; a bias or scale has the fan-in of the kernel in its own layer,
+    or 1 if there is none (normalisation).
 
-    Args:
+    Arguments:
         params: arrays by dotted path.
         outputs_first: whether weights have shape (out, in, ...), as in equinox.
 
-    Example:
-        >>> import jax.numpy as jnp
-        >>> from credo.networks.fan_in import fan_ins
-        >>> fan_ins({"conv.kernel": jnp.ones((5, 5, 16, 32)), "conv.bias": jnp.ones(32)})
-        {'conv.kernel': 400, 'conv.bias': 400}
+    >>> import jax.numpy as jnp
+    >>> from credo.networks.fan_in import fan_ins
+    >>> fan_ins({"conv.kernel": jnp.ones((5, 5, 16, 32)), "conv.bias": jnp.ones(32)})
+    {'conv.kernel': 400, 'conv.bias': 400}
     """
 
     def fan_in(path: str) -> int:
         layer, _, name = path.rpartition(".")
         if name == "embedding":
-            return 1  # a table look-up: each unit gets one row, however many there are
+            return 1  # a table look-up: one row feeds the units, however many rows there are
         if path not in kernels:
             own = [kernel for kernel in kernels if kernel.rpartition(".")[0] == layer]
-            # Where one level holds many layers, "b1" goes with "w1" and not with "w2".
+            # If one level holds several layers, "b1" goes with "w1" and not with "w2".
             return fan_in(max(own, key=lambda kernel: _common_suffix(kernel, path))) if own else 1
         shape = params[path].shape
         if outputs_first:
             return math.prod(shape[1:])
-        # The kernels of attention have shape (in, heads, size), and a bias (heads, size) that tells so.
+        # The kernels of attention have shape (in, heads, size), as a bias of shape (heads, size) shows.
         bias_path = f"{path.removesuffix(name)}bias"
         bias = params[bias_path if bias_path in params else path]
         output_dims = bias.ndim if bias.ndim < len(shape) and bias.shape == shape[-bias.ndim :] else 1

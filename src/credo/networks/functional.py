@@ -35,10 +35,10 @@ _ACCEPTED = (
 class Network:
     """A network as a pure function and its parameters: the functional model of the paper's section on design.
 
-    Attributes:
+    Arguments:
         apply: `apply(params, x) -> output`, pure and in evaluation mode; x has shape (n, ...).
         params: the network's own initial values, trainable arrays only, by dotted path ("hidden.0.kernel").
-        fan_in: for each path the number of inputs that feed one unit; a bias or scale has its layer's.
+        fan_in: for each path the number of inputs that feed one unit; for a bias or scale, that of its layer.
         config: what `from_config` needs to make the network again; None for a network from outside the zoo.
     """
 
@@ -51,39 +51,34 @@ class Network:
 def functional(net: Any, x: Any = None) -> Network:
     """Split a network into a pure function and named parameters; the object passed in is never changed.
 
-    State that is not trained (batch statistics, random streams, integer arrays) is carried along frozen, and
-    what behaves otherwise in training (dropout, batch normalisation) is put in evaluation mode: see
-    `with_statistics` for batch statistics that fit the data, and `credo.MCDropout` for dropout that stays on. A
-    parameter that two nnx layers share appears once.
+    State that is not trained (batch statistics, random streams, integer arrays) is frozen, and layers that behave
+    differently in training (dropout, batch normalisation) are put in evaluation mode: see `with_statistics` for batch
+    statistics that fit the data, and `credo.MCDropout` for dropout that stays on. A parameter that two nnx layers
+    share appears once.
 
-    Args:
+    Arguments:
         net: a flax.nnx module, a flax.linen module or `(module, variables)`, an equinox module (it acts on
             one example, so it is mapped over the rows of x) or `(module, state)`, a pair `(apply, params)`
             with `apply(params, x) -> output` and any tree of arrays, or a `Network`, returned as it is.
-        x: an example batch of shape (n, ...), an array or a `jax.ShapeDtypeStruct`: only its shape and dtype
-            are used, and only for networks that do not know their input shape yet.
+        x: an example batch (n, ...), an array or a `jax.ShapeDtypeStruct`, of which only shape and dtype are used;
+            needed for networks that do not know their input shape yet.
 
-    Example:
-        >>> from credo.networks import MLP, functional
-        >>> network = functional(MLP([50], 1, inputs=3))
-        >>> network.params["hidden.0.kernel"].shape, network.fan_in["head.bias"]
-        ((3, 50), 50)
+    >>> from credo.networks import MLP, functional
+    >>> network = functional(MLP([50], 1, inputs=3))
+    >>> network.params["hidden.0.kernel"].shape, network.fan_in["head.bias"]
+    ((3, 50), 50)
     """
-    # Also inside a trace the initial values are constants: no tracer leaks into `params`.
+    # Even inside a trace the initial values are constants: no tracer leaks into `params`.
     with jax.ensure_compile_time_eval():
         return _adapt(net, x)
 
 
 def network_config(net: Any) -> dict[str, Any] | None:
-    """What `from_config` needs to make the network again, as far as it is known before the data; else None.
+    """What `from_config` needs to make a network again, as far as it is known before the data; else None.
 
-    Args:
-        net: anything that `functional` takes.
-
-    Example:
-        >>> from credo.networks import MLP, network_config
-        >>> network_config(MLP([50], 1))["features"]
-        [50]
+    >>> from credo.networks import MLP, network_config
+    >>> network_config(MLP([50], 1))["features"]
+    [50]
     """
     return net.config if isinstance(net, Network) or type(net) in REGISTRY.values() else None
 
@@ -108,7 +103,7 @@ def _adapt(net: Any, x: Any) -> Network:
         if callable(first) and not isinstance(first, nnx.Module) and not is_equinox(first):
             return _from_pair(first, second)
     got = "a class: make an instance of it" if isinstance(net, type) else f"of type {type(net).__qualname__}"
-    raise TypeError(f"net is {got}, which is not a network that credo can split. It takes {_ACCEPTED}.")
+    raise TypeError(f"net is {got}, which is not a network that credo can split; pass {_ACCEPTED}.")
 
 
 def _from_nnx(net: Any) -> Network:
@@ -117,7 +112,7 @@ def _from_nnx(net: Any) -> Network:
     copy.eval()
     open_nnx(copy)
     structure, trainable, frozen = nnx.split(copy, is_trainable_variable, ...)
-    # Bare arrays: `merge` reuses the Variables it is given, and their state would leak from trace to trace.
+    # Bare arrays: `merge` reuses the Variables that it is given, and their state would leak from trace to trace.
     frozen = nnx.to_pure_dict(frozen)
     flags = evaluation_flags(net)
 
@@ -134,8 +129,8 @@ def is_trainable_variable(_: Any, value: Any) -> bool:
 def _from_linen(module: Any, variables: Any) -> Network:
     if "params" not in variables:
         raise ValueError(
-            f"The variables of {type(module).__name__} hold {sorted(variables)}, but no collection 'params'. "
-            "Pass (module, module.init(key, x)), the whole dictionary."
+            f"the variables of {type(module).__name__} hold {sorted(variables)}, but no collection 'params'; "
+            "pass the whole dictionary: (module, module.init(key, x))"
         )
     variables = linen.unbox(dict(variables))
     _warn_if_initial(module, variables.get("batch_stats"))
@@ -155,7 +150,7 @@ def initial_variables(module: Any, x: Any) -> Any:
 
 
 def is_equinox(value: Any) -> bool:
-    # By name: an optional package is not imported to find out that an object is not its own.
+    # By name, so that an optional package is not imported just to find out that an object is not its own.
     return any(base.__module__.partition(".")[0] == "equinox" for base in type(value).__mro__)
 
 
@@ -199,14 +194,14 @@ def _network(
     config: dict[str, Any] | None = None,
     outputs_first: bool = False,
 ) -> Network:
-    """The network of `call(tree, x)` whose parameters are the floating-point arrays of the tree."""
+    """The network `call(tree, x)`, whose parameters are the floating-point arrays of the tree."""
     named, structure = by_path(tree)
-    # A copy: the caller may go on writing into a NumPy array, or donate the buffers of a module in training.
+    # Copies: the caller may write into a NumPy array later, or donate the buffers of a module in training.
     params = {name: np.array(leaf) for name, leaf in named if is_inexact(leaf)}
     if not params:
-        raise ValueError(f"{_name(net)} has no trainable parameters: none of its arrays is of a floating type.")
+        raise ValueError(f"{_name(net)} has no trainable parameters: none of its arrays is of a floating type")
     if len(params) < sum(is_inexact(leaf) for _, leaf in named):
-        raise ValueError(f"Two parameters of {_name(net)} have the same path: take the dots out of its keys.")
+        raise ValueError(f"two parameters of {_name(net)} have the same path: take the dots out of its keys")
 
     def apply(theta: Theta, x: Array) -> Array:
         values = [theta[name] if name in params else leaf for name, leaf in named]
@@ -232,19 +227,19 @@ def is_inexact(value: Any) -> bool:
 
 
 def _warn_if_initial(net: Any, statistics: Tree) -> None:
-    """Say so where batch statistics are the ones a network is made with: then its batch normalisation does nothing."""
+    """Warn if batch statistics are still those a network is made with: its batch normalisation does nothing then."""
     arrays = [np.asarray(leaf) for leaf in jax.tree.leaves(statistics) if is_inexact(leaf)]
     if arrays and all(np.all(array == 0) or np.all(array == 1) for array in arrays):
         warnings.warn(
-            f"the batch statistics of {_name(net)} are still its initial ones (mean 0, variance 1). They are constants "
-            "of the model, so its batch normalisation does nothing; set them from the data, with "
+            f"the batch statistics of {_name(net)} still have their initial values (mean 0, variance 1). They are "
+            "constants of the model, so its batch normalisation does nothing; set them from the data, with "
             "credo.networks.with_statistics(net, x)",
             stacklevel=2,
         )
 
 
 def evaluation_flags(net: Any) -> dict[str, Any]:
-    """The arguments that put a call of the network in evaluation mode, as far as its signature has them."""
+    """The arguments that put a call of the network in evaluation mode, if its signature has any."""
     return {name: EVALUATION[name] for name in inspect.signature(net).parameters if name in EVALUATION}
 
 

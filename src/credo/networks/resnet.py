@@ -12,7 +12,7 @@ from flax import nnx
 from credo.networks.zoo import (
     ACTIVATIONS,
     NO_KEYS,
-    ZooNetwork,
+    ImageNetwork,
     image_shape,
     initial_values,
     lookup,
@@ -22,7 +22,7 @@ from credo.networks.zoo import (
 from credo.typing import Array
 
 _NUM_STAGES = 3
-# Halved twice, the last stage still has 2 × 2 values to normalise over; one alone would become its sign.
+# Halved twice, the image still has 2 × 2 values to normalise over; a single value would become its sign.
 _SMALLEST_SIDE = 8
 _FRN_EPSILON = 1e-6  # Singh & Krishnan 2020
 
@@ -30,17 +30,16 @@ _FRN_EPSILON = 1e-6  # Singh & Krishnan 2020
 class FilterResponseNorm(nnx.Module):
     """Filter response normalisation: gamma · x / sqrt(mean(x²) + eps) + beta, the mean over height and width.
 
-    It takes no statistics of the batch, so a likelihood stays a product over rows. Singh & Krishnan 2020,
+    It uses no statistics of the batch, so the likelihood stays a product over rows. Singh & Krishnan 2020,
     "Filter Response Normalization Layer".
 
-    Args:
+    Arguments:
         channels: the size of the last axis of x, which has shape (n, height, width, channels).
 
-    Example:
-        >>> import jax.numpy as jnp
-        >>> from credo.networks.resnet import FilterResponseNorm
-        >>> float(FilterResponseNorm(1)(jnp.full((1, 4, 4, 1), 3.0))[0, 0, 0, 0].round(3))
-        1.0
+    >>> import jax.numpy as jnp
+    >>> from credo.networks.resnet import FilterResponseNorm
+    >>> float(FilterResponseNorm(1)(jnp.full((1, 4, 4, 1), 3.0))[0, 0, 0, 0].round(3))
+    1.0
     """
 
     def __init__(self, channels: int) -> None:
@@ -53,18 +52,17 @@ class FilterResponseNorm(nnx.Module):
 
 
 class ThresholdedLinear(nnx.Module):
-    """The thresholded linear unit max(x, tau), with one learned tau per channel: a ReLU at the start.
+    """The thresholded linear unit max(x, tau), with one learned tau per channel that starts at zero, as a ReLU.
 
     Singh & Krishnan 2020: normalisation without centring may move all values below zero.
 
-    Args:
+    Arguments:
         channels: the size of the last axis of x.
 
-    Example:
-        >>> import jax.numpy as jnp
-        >>> from credo.networks.resnet import ThresholdedLinear
-        >>> ThresholdedLinear(2)(jnp.array([[-1.0, 2.0]])).tolist()
-        [[0.0, 2.0]]
+    >>> import jax.numpy as jnp
+    >>> from credo.networks.resnet import ThresholdedLinear
+    >>> ThresholdedLinear(2)(jnp.array([[-1.0, 2.0]])).tolist()
+    [[0.0, 2.0]]
     """
 
     def __init__(self, channels: int) -> None:
@@ -114,31 +112,30 @@ class _Block(nnx.Module):
 
 
 @register
-class ResNet(ZooNetwork):
+class ResNet(ImageNetwork):
     """A residual network of the CIFAR kind: a convolution, three stages of blocks, average pooling, `head`.
 
     Each stage has (depth - 2) / 6 basic blocks; the second and the third halve the image, double the channels
     and project their shortcut by a 1 × 1 convolution (He et al. 2016, "Deep Residual Learning for Image
-    Recognition"). Batch normalisation would tie the rows of a batch together, and the likelihood
-    would not be a product any more: the normalisation here acts on each row alone. Convolutions start from
-    He's normal distribution of variance 2 / fan-in, the head from LeCun's.
+    Recognition"). Batch normalisation would tie the rows of a batch together, and the likelihood would no longer
+    be a product: the normalisation here acts on each row alone. Convolutions start from He's normal distribution
+    of variance 2 / fan-in, the head from LeCun's.
 
-    Args:
+    Arguments:
         out: the number of outputs.
         depth: the number of layers, 6 m + 2: 8, 14, 20, 32, 44, 56, ...
         width: the number of channels of the first stage.
         normalisation: "filter_response" (Singh & Krishnan 2020) or "group" (Wu & He 2018).
-        activation: a name, one of `credo.networks.zoo.ACTIVATIONS`; None takes what belongs to the
-            normalisation: with "filter_response" Singh & Krishnan's learned threshold, with "group" silu.
+        activation: a name, one of `credo.networks.zoo.ACTIVATIONS`; None takes what goes with the normalisation:
+            Singh & Krishnan's learned threshold with "filter_response", silu with "group".
         inputs: (height, width, channels) or (height, width), at least 8 × 8; without it the network is built
             when it meets its data. x has shape (n, height, width, channels), or (n, height, width).
         seed: of the initial values.
 
-    Example:
-        >>> import jax.numpy as jnp
-        >>> from credo.networks import ResNet
-        >>> ResNet(10, depth=8, width=4, inputs=(8, 8, 3))(jnp.ones((7, 8, 8, 3))).shape
-        (7, 10)
+    >>> import jax.numpy as jnp
+    >>> from credo.networks import ResNet
+    >>> ResNet(10, depth=8, width=4, inputs=(8, 8, 3))(jnp.ones((7, 8, 8, 3))).shape
+    (7, 10)
     """
 
     def __init__(
@@ -191,13 +188,8 @@ class ResNet(ZooNetwork):
         before = [self.width, *widths[:-1]]
         return [(i, o, 1 if i == o else 2) for i, o in zip(before, widths, strict=True)]
 
-    @staticmethod
-    def inputs_of(shape: Sequence[int]) -> tuple[int, ...]:
-        return image_shape(shape)
-
     def __call__(self, x: Array) -> Array:
-        self.check(x)
-        x = x.reshape(x.shape[0], *self.inputs)
+        x = self.rows(x)
         x = self.stem_activation(self.stem_norm(self.stem(x)))
         for block in self.blocks:
             x = block(x)

@@ -1,9 +1,9 @@
 """Batch statistics: the means and variances that batch normalisation uses outside training, taken from rows of data.
 
-A likelihood is a function of one row at a time, so credo runs networks in evaluation mode, in training too, and their
-batch statistics are constants of the model. They should be those of the data before the fit. After it they stay as they
-are: the weights were fitted to them, also their average in SWAG, which in Maddox et al. (2019) has to have them
-estimated anew because there each batch was normalised by itself.
+A likelihood is a function of one row at a time, so credo runs networks in evaluation mode, even in training, and their
+batch statistics are constants of the model. Set them from the data before the fit. Afterwards they stay as they are,
+because the weights were fitted to them. That holds for SWAG's average too: Maddox et al. (2019) must estimate them anew
+only because there each batch was normalised by itself.
 """
 
 import inspect
@@ -25,31 +25,30 @@ from credo.networks.functional import (
 )
 from credo.typing import Array, Theta, Tree
 
-# Equinox divides its averages by 1 − momentumᶜ, c the number of batches behind them: by one after so many.
+# Equinox divides its averages by 1 − momentumᶜ, c the number of batches so far: by one after this many.
 MANY_BATCHES = 2**30
 
 
 def with_statistics(net: Any, x: Any, params: Theta | None = None) -> Any:
     """The network with the batch statistics of the rows x: at each layer the mean and variance of what arrives there.
 
-    All rows are one batch: each layer of batch normalisation takes mean and variance (1/n) over all of them, and passes
-    on what it has normalised with these. Dropout is off. The object passed in is never changed.
+    All rows are one batch: each layer of batch normalisation takes its mean and variance (1/n) over all of them, and
+    passes on the normalised values. Dropout is off. The object passed in is never changed.
 
-    Args:
+    Arguments:
         net: a flax.nnx module, a flax.linen module or `(module, variables)`, or an equinox `(module, state)`, with
-            layers of batch normalisation of their framework.
-        x: (n, ...), as the network sees them: standardised where the data are. A few thousand rows are enough.
-        params: weights for the network, by the paths of `functional(net).params`; its own where None. Other names
-            among them (a noise scale) are passed over.
+            batch normalisation layers of that framework.
+        x: (n, ...), as the network sees them: standardised if the data are. A few thousand rows are enough.
+        params: weights for the network, by the paths of `functional(net).params`; by default its own. Other names
+            among them (a noise scale) are ignored.
 
     Returns:
         A network of the same kind; for a linen module without variables, `(module, variables)`.
 
-    Example:
-        >>> import numpy as np
-        >>> net = nnx.Sequential(nnx.BatchNorm(3, rngs=nnx.Rngs(0)), nnx.Linear(3, 1, rngs=nnx.Rngs(0)))
-        >>> print(with_statistics(net, np.full((5, 3), 7.0)).layers[0].mean[...])
-        [7. 7. 7.]
+    >>> import numpy as np
+    >>> net = nnx.Sequential(nnx.BatchNorm(3, rngs=nnx.Rngs(0)), nnx.Linear(3, 1, rngs=nnx.Rngs(0)))
+    >>> print(with_statistics(net, np.full((5, 3), 7.0)).layers[0].mean[...])
+    [7. 7. 7.]
     """
     rows = jnp.asarray(x)
     if isinstance(net, nnx.Module) and callable(net):
@@ -71,11 +70,11 @@ def _of_nnx(net: Any, x: Array, params: Theta | None) -> Any:
         raise _no_statistics(net, "nnx.BatchNorm")
     estimating, result = (_with_nnx_params(nnx.clone(net), params) for _ in range(2))
     estimating.eval()
-    # Without memory a layer stores what it has just seen.
+    # Without momentum a layer stores exactly what it has just seen.
     exactly = {"use_running_average": False, "momentum": 0.0, "use_fast_variance": False}
     estimating.set_attributes(nnx.BatchNorm, **exactly)
     estimating.set_attributes(nnx.Dropout, rate=0.0, raise_if_not_found=False)
-    # The call may hand its flags on to the layers.
+    # The call may pass its flags on to the layers.
     estimating(x, **{name: not EVALUATION[name] for name in evaluation_flags(net)})
     nnx.update(result, nnx.state(estimating, nnx.BatchStat))
     return result
@@ -98,7 +97,7 @@ def _of_linen(module: Any, variables: Any, x: Array, params: Theta | None) -> An
     num_set = 0
 
     def estimate(run: Callable[..., Any], args: Any, kwargs: Any, context: Any) -> Any:
-        """Before a layer of batch normalisation runs, in evaluation mode, set its statistics to those of its input."""
+        """Set the statistics of a batch normalisation layer to those of its input, just before it runs."""
         nonlocal num_set
         layer = context.module
         if isinstance(layer, linen.BatchNorm) and context.method_name == "__call__":
@@ -136,7 +135,7 @@ def _of_equinox(module: Any, state: Any, x: Array, params: Theta | None) -> Any:
         eqx.nn.inference_mode(module),
         [False] * len(layers(module)),
     )
-    # An old state may not be used again once it was written to: the copy is.
+    # A state may not be used again once it has been written to, so a copy is written to.
     state = jax.tree.map(lambda leaf: leaf, state)
     for layer in layers(module):
         state = _forgotten(layer, state)
@@ -146,15 +145,15 @@ def _of_equinox(module: Any, state: Any, x: Array, params: Theta | None) -> Any:
     for layer in layers(module):
         if not _has_seen_one(layer, state):
             raise ValueError(
-                f"net: {type(module).__name__} did not take its rows through each of its layers of batch normalisation "
-                "once, in training mode; a flag `inference` in its call must not reach them"
+                f"net: {type(module).__name__} did not pass its rows through each batch normalisation layer exactly "
+                "once in training mode; a flag `inference` in its call must not reach them"
             )
         state = _settled(layer, state)
     return module, state
 
 
 def _forgotten(layer: Any, state: Any) -> Any:
-    """The state as if an equinox layer had not seen a batch."""
+    """The state as if an equinox layer had not seen a batch yet."""
     if layer.mode == "ema":
         return state.set(layer.ema_first_time_index, jnp.array(True))
     nothing = jax.tree.map(jnp.zeros_like, state.get(layer.batch_state_index))
@@ -174,7 +173,7 @@ def _settled(layer: Any, state: Any) -> Any:
 
 
 def _replaced(tree: Tree, params: Theta) -> Tree:
-    """The tree with its trainable arrays from `params`, by path."""
+    """The tree with its trainable arrays taken from `params`, by path."""
     named, structure = by_path(tree)
     trainable = {name: leaf for name, leaf in named if is_inexact(leaf)}
     for name, leaf in trainable.items():
@@ -191,5 +190,5 @@ def _replaced(tree: Tree, params: Theta) -> Tree:
 def _no_statistics(net: Any, layers: str) -> ValueError:
     name = "the pair" if isinstance(net, tuple) else type(net).__name__
     return ValueError(
-        f"net: {name} has no batch statistics that can be set, or others than those of {layers}; use it as it is"
+        f"net: {name} has no batch statistics that can be set, or some that are not those of {layers}; use it as it is"
     )

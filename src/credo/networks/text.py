@@ -1,4 +1,4 @@
-"""Networks in a few words of text, as a command line or a configuration file gives them."""
+"""Networks as a few words of text, for the command line and configuration files."""
 
 from typing import Any
 
@@ -10,25 +10,24 @@ EXAMPLES = "'linear', 'mlp:50,50' or 'mlp:50,50,relu'"
 
 
 def from_text(text: str, out: int) -> ZooNetwork:
-    """The network that a text names: "linear", or "mlp:" with the units of each hidden layer.
+    """The network that a text describes: "linear", or "mlp:" with the units of each hidden layer.
 
-    Args:
-        text: "linear"; "mlp:50,50" for two hidden layers of 50 units; "mlp:50,50,relu" for another activation than
+    Arguments:
+        text: "linear"; "mlp:50,50" for two hidden layers of 50 units; "mlp:50,50,relu" for an activation other than
             tanh, one of `credo.networks.zoo.ACTIVATIONS`. Capitals and spaces do not matter.
         out: the number of outputs.
 
-    Example:
-        >>> from credo.networks import from_text
-        >>> from_text("mlp:50,50,relu", 1).config
-        {'name': 'MLP', 'features': [50, 50], 'out': 1, 'activation': 'relu', 'inputs': None, 'seed': 0}
-        >>> from_text("linear", 3).features
-        ()
+    >>> from credo.networks import from_text
+    >>> from_text("mlp:50,50,relu", 1).config
+    {'name': 'MLP', 'features': [50, 50], 'out': 1, 'activation': 'relu', 'inputs': None, 'seed': 0}
+    >>> from_text("linear", 3).features
+    ()
     """
     if not isinstance(text, str):
-        raise ValueError(f"network is of type {type(text).__name__}; pass a text such as {EXAMPLES}")
+        raise ValueError(f"network is of type {type(text).__name__}; pass text such as {EXAMPLES}")
     kind, colon, rest = "".join(text.lower().split()).partition(":")
     if kind not in ("linear", "mlp"):
-        raise ValueError(f"network={text!r} is not known{nearest(kind, ('linear', 'mlp'))}; write {EXAMPLES}")
+        raise ValueError(f"network={text!r} is unknown{nearest(kind, ('linear', 'mlp'))}; write {EXAMPLES}")
     if kind == "linear":
         if colon:
             raise ValueError(f"network={text!r}: a linear network has no hidden layers to set; write 'linear'")

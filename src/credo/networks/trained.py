@@ -1,4 +1,4 @@
-"""Parameters of a trained network from elsewhere, matched by name with those of a network here."""
+"""Parameters of a network that was trained elsewhere, matched by name with those of a network here."""
 
 import warnings
 from collections.abc import Mapping
@@ -14,40 +14,39 @@ from safetensors.numpy import load_file
 from credo.networks.functional import by_path, functional, is_inexact
 from credo.typing import Theta
 
-# How PyTorch calls the arrays that flax calls so; kernels have another order of axes there.
+# PyTorch's names for flax's arrays; its kernels also have another order of axes.
 _IN_PYTORCH = {"kernel": "weight", "scale": "weight", "embedding": "weight"}
-# Of each kind of mismatch a report names so many.
+# A report names this many of each kind of mismatch.
 _NUM_NAMED = 6
 
 
 def load_params(net: Any, source: Any, x: Any = None) -> Theta:
-    """The parameters of a network from another one that was trained: by name, checked, with a report of what is amiss.
+    """Parameters for a network from a trained one, matched by name; a ValueError lists whatever does not fit.
 
     Names are dotted paths as in `functional(net).params`. "/" may stand for ".", and a prefix that all names share
-    ("params.", "module.") is taken off. A "weight" where the network has a "kernel" is taken for one of PyTorch or
-    equinox, (out, in, …), and its axes are moved.
+    ("params.", "module.") is dropped. A "weight" where the network has a "kernel" is taken to be PyTorch's or
+    equinox's, (out, in, …), and its axes are reordered.
 
-    Args:
+    Arguments:
         net: anything that `functional` takes.
         source: a flax.nnx module or state, linen variables or parameters, an equinox module, a dict of arrays, flat or
-            nested, or the path of a safetensors file. Arrays that are not of a floating type are passed over.
+            nested, or the path of a safetensors file. Arrays that are not of a floating type are ignored.
         x: an example batch, for a network that does not know its input shape yet.
 
     Returns:
         Arrays by path, ready for `params=` of the methods that take a trained network.
 
-    Example:
-        >>> from credo.networks import MLP, load_params
-        >>> net, trained = MLP([4], 1, inputs=2), MLP([4], 1, inputs=2, seed=7)
-        >>> params = load_params(net, nnx.state(trained))
-        >>> bool(np.all(params["head.kernel"] == trained.head.kernel[...]))
-        True
+    >>> from credo.networks import MLP, load_params
+    >>> net, trained = MLP([4], 1, inputs=2), MLP([4], 1, inputs=2, seed=7)
+    >>> params = load_params(net, nnx.state(trained))
+    >>> bool(np.all(params["head.kernel"] == trained.head.kernel[...]))
+    True
     """
     return matched(functional(net, x).params, source)
 
 
 def matched(expected: Mapping[str, Any], source: Any) -> Theta:
-    """The arrays of a source under the names, in the shapes and with the dtypes of `expected`; else a ValueError.
+    """The arrays of a source with the names, shapes and dtypes of `expected`; else a ValueError.
 
     >>> matched({"w": np.zeros(3)}, {"net/w": [1.0, 2.0, 3.0]})
     {'w': array([1., 2., 3.])}
@@ -82,7 +81,7 @@ def _by_name(source: Any) -> dict[str, np.ndarray]:
         source = nnx.to_pure_dict(nnx.filter_state(source, nnx.Param))
     if isinstance(source, Mapping):
         source = linen.unbox(dict(source))
-        # Other collections of linen, such as batch statistics, are no parameters.
+        # Linen's other collections, such as batch statistics, are not parameters.
         if isinstance(source.get("params"), Mapping):
             source = source["params"]
         source = {name: _as_array(value) for name, value in source.items()}
@@ -97,7 +96,7 @@ def _by_name(source: Any) -> dict[str, np.ndarray]:
 
 
 def _as_array(value: Any) -> Any:
-    """Lists of numbers and numbers as arrays; anything else as it is."""
+    """Numbers and lists of numbers as arrays; anything else as it is."""
     return np.asarray(value) if isinstance(value, list | float) and np.asarray(value).dtype.kind == "f" else value
 
 
@@ -111,7 +110,7 @@ def _from_file(path: Path) -> dict[str, np.ndarray]:
 
 
 def _without_prefix(arrays: dict[str, np.ndarray], expected: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """Without as much of the prefix that all names share as makes most of them fit."""
+    """Without that part of the prefix all names share whose loss makes most of them fit."""
     paths = [name.split(".") for name in arrays]
     first, last = min(paths), max(paths)
     num_shared = next(
@@ -125,7 +124,7 @@ def _without_prefix(arrays: dict[str, np.ndarray], expected: Mapping[str, Any]) 
 
 
 def _renamed(arrays: dict[str, np.ndarray], expected: Mapping[str, Any]) -> dict[str, tuple[str, np.ndarray]]:
-    """For each expected name that is found: the name it has in the source, and its array with our order of axes."""
+    """For each expected name that is found: its name in the source, and its array in our order of axes."""
     result = {}
     for name, array in expected.items():
         layer, dot, kind = name.rpartition(".")
@@ -134,7 +133,7 @@ def _renamed(arrays: dict[str, np.ndarray], expected: Mapping[str, Any]) -> dict
             result[name] = (name, arrays[name])
         elif foreign in arrays:
             own = arrays[foreign]
-            # (out, in, places…) becomes (places…, in, out).
+            # (out, in, window…) becomes (window…, in, out).
             is_kernel = kind == "kernel" and own.ndim == array.ndim > 1
             result[name] = (foreign, np.transpose(own, (*range(2, own.ndim), 1, 0)) if is_kernel else own)
     return result
@@ -144,9 +143,9 @@ def _warn_of_flattening(renamed: dict[str, tuple[str, np.ndarray]]) -> None:
     moved = {array.ndim for name, (other, array) in renamed.items() if name != other}
     if max(moved, default=0) > 2 and 2 in moved:
         warnings.warn(
-            "params: kernels of convolutions and of dense layers come with their outputs first, as in PyTorch. Where a "
-            "convolution is flattened into a dense layer, PyTorch counts channels first and flax last: the inputs of "
-            "that layer must be put in order by hand",
+            "params: kernels of convolutions and dense layers have their outputs first, as in PyTorch. Where a "
+            "convolution is flattened into a dense layer, PyTorch counts channels first and flax last: reorder the "
+            "inputs of that layer by hand",
             stacklevel=4,
         )
 

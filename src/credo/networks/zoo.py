@@ -2,7 +2,6 @@
 
 import inspect
 import math
-import operator
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from types import SimpleNamespace
@@ -13,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import nnx
 
-from credo._text import nearest
+from credo._checks import require_at_least, require_one_of
 from credo.typing import Array, Key
 
 T = TypeVar("T")
@@ -31,8 +30,7 @@ ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "tanh": jnp.tanh,
 }
 
-# Layers ask for a key for each of their arrays, but here the values come from NumPy or are constants: see
-# `initial_values`.
+# Layers ask for a key for each array, but here the values are constants or come from NumPy: see `initial_values`.
 NO_KEYS: Any = SimpleNamespace(params=lambda: None)
 
 REGISTRY: dict[str, type["ZooNetwork"]] = {}
@@ -41,8 +39,8 @@ REGISTRY: dict[str, type["ZooNetwork"]] = {}
 class ZooNetwork(nnx.Module):
     """A network that keeps its constructor arguments as attributes, and is built once it knows `inputs`.
 
-    A subclass sets every constructor argument as a plain attribute of the same name, makes its layers where
-    `inputs` is given, and says what `inputs` is for a batch of a given shape.
+    A subclass keeps every constructor argument as a plain attribute of the same name, makes its layers if `inputs` is
+    given, and says what `inputs` is for rows of a given shape.
     """
 
     inputs: Any
@@ -54,12 +52,12 @@ class ZooNetwork(nnx.Module):
 
     @property
     def is_built(self) -> bool:
-        """Whether the network knows its input shape, and so has layers."""
+        """Whether the network knows its inputs, and so has layers."""
         return self.inputs is not None
 
     @property
     def config(self) -> dict[str, Any]:
-        """The name and the constructor arguments, JSON-able: `from_config(net.config)` is the same."""
+        """The name and the constructor arguments, JSON-able: `from_config(net.config)` makes the network again."""
         plain = {k: list(v) if isinstance(v, tuple) else v for k, v in self._arguments().items()}
         return {"name": type(self).__name__, **plain}
 
@@ -71,16 +69,42 @@ class ZooNetwork(nnx.Module):
         _, *names = inspect.signature(type(self).__init__).parameters  # without self
         return {name: getattr(self, name) for name in names}
 
-    def check(self, x: Array) -> None:
-        """Refuse a batch (n, ...) that is not of the shape the network was built for."""
-        name = type(self).__name__
+    def rows(self, x: Array) -> Array:
+        """x as rows of the shape the network was built for; refuses rows of another size."""
+        name, got = type(self).__name__, self.inputs_of(_row_shape(x.shape))
         if not self.is_built:
             raise ValueError(
-                f"{name} has no layers yet: give it inputs={self.inputs_of(_row_shape(x.shape))}, "
-                "or split it with functional(net, x), which builds it."
+                f"{name} has no layers yet: give it inputs={got}, or split it with functional(net, x), which builds it."
             )
-        if (got := self.inputs_of(_row_shape(x.shape))) != self.inputs:
+        if got != self.inputs:
             raise ValueError(f"{name} was built for inputs={self.inputs}, but x of shape {x.shape} has inputs={got}.")
+        return x.reshape(x.shape[0], *np.atleast_1d(got))
+
+
+class DenseNetwork(ZooNetwork):
+    """A network that ends in dense layers: `features` with an activation, then `out` outputs without."""
+
+    features: tuple[int, ...]
+    out: int
+    activation: str
+
+    def _make_dense(self, num_inputs: int, **options: Any) -> None:
+        sizes = (num_inputs, *self.features)
+        self.hidden = nnx.List([nnx.Linear(*pair, **options) for pair in pairwise(sizes)])
+        self.head = nnx.Linear(sizes[-1], self.out, **options)
+
+    def _dense(self, x: Array) -> Array:
+        for layer in self.hidden:
+            x = ACTIVATIONS[self.activation](layer(x))
+        return self.head(x)
+
+
+class ImageNetwork(ZooNetwork):
+    """A network whose `inputs` are (height, width, channels)."""
+
+    @staticmethod
+    def inputs_of(shape: Sequence[int]) -> tuple[int, ...]:
+        return image_shape(shape)
 
 
 def register(cls: type[T]) -> type[T]:
@@ -92,13 +116,12 @@ def register(cls: type[T]) -> type[T]:
 def from_config(config: Mapping[str, Any]) -> ZooNetwork:
     """The network of the zoo with this config.
 
-    Args:
+    Arguments:
         config: {"name": "MLP", ...constructor arguments}, as in `Network.config`.
 
-    Example:
-        >>> from credo.networks import from_config
-        >>> from_config({"name": "MLP", "features": [50], "out": 1}).activation
-        'tanh'
+    >>> from credo.networks import from_config
+    >>> from_config({"name": "MLP", "features": [50], "out": 1}).activation
+    'tanh'
     """
     arguments = dict(config)
     cls = lookup("network", arguments.pop("name", None), REGISTRY)
@@ -109,10 +132,9 @@ def from_config(config: Mapping[str, Any]) -> ZooNetwork:
 
 
 def lookup(kind: str, name: Any, table: Mapping[str, T]) -> T:
-    """The entry of that name; an unknown name is refused with the nearest one."""
-    if isinstance(name, str) and name in table:
-        return table[name]
-    raise ValueError(f"{kind}={name!r} is not one of {', '.join(sorted(table))}{nearest(name, table)}")
+    """The entry of that name; an unknown name is refused, and the nearest one suggested."""
+    require_one_of(sorted(table), **{kind: name})
+    return table[name]
 
 
 def initial_values(seed: int | np.random.Generator, *, gain: float = 1.0) -> Callable[[Key, Sequence[int], Any], Array]:
@@ -121,14 +143,13 @@ def initial_values(seed: int | np.random.Generator, *, gain: float = 1.0) -> Cal
     Drawn by NumPy, because JAX compiles its generator for every new shape: measured, 19 s against 0.5 s for
     the nine shapes of a small residual network.
 
-    Args:
-        seed: of the stream from which the layers draw in the order they are made, or the stream itself.
-        gain: the variance that one unit gives to an output whose inputs have variance one.
+    Arguments:
+        seed: of the stream from which the layers draw, in the order in which they are made; or that stream itself.
+        gain: the variance of an output whose inputs have variance one.
 
-    Example:
-        >>> from credo.networks.zoo import initial_values
-        >>> initial_values(0)(None, (3, 50), "float32").shape
-        (3, 50)
+    >>> from credo.networks.zoo import initial_values
+    >>> initial_values(0)(None, (3, 50), "float32").shape
+    (3, 50)
     """
     generator = np.random.default_rng(seed)
 
@@ -139,20 +160,10 @@ def initial_values(seed: int | np.random.Generator, *, gain: float = 1.0) -> Cal
     return draw
 
 
-def dense_layers(sizes: Sequence[int], **options: Any) -> nnx.List:
-    """Dense layers from each size to the next."""
-    return nnx.List([nnx.Linear(*pair, **options) for pair in pairwise(sizes)])
-
-
 def positive(name: str, value: Any) -> int:
     """A positive int, or a ValueError that names the argument."""
-    try:
-        number = operator.index(value)
-    except TypeError:
-        number = 0
-    if isinstance(value, bool) or number < 1:
-        raise ValueError(f"{name} must be a positive int, got {value!r}.")
-    return number
+    require_at_least(1, **{name: value})
+    return int(value)
 
 
 def positives(name: str, values: Any) -> tuple[int, ...]:
@@ -163,14 +174,14 @@ def positives(name: str, values: Any) -> tuple[int, ...]:
 
 
 def image_shape(shape: Any) -> tuple[int, ...]:
-    """(height, width, channels) of an image; a missing axis of channels is one channel."""
+    """(height, width, channels) of an image; (height, width) has one channel."""
     sizes = positives("inputs", shape)
     if len(sizes) == 2:
         sizes = (*sizes, 1)
     if len(sizes) != 3:
         raise ValueError(
-            f"inputs must be (height, width) or (height, width, channels), got {sizes}: "
-            "images go into the network as x of shape (n, height, width, channels)."
+            f"inputs must be (height, width) or (height, width, channels), got {sizes}; "
+            "pass images as x of shape (n, height, width, channels)."
         )
     return sizes
 
@@ -178,7 +189,7 @@ def image_shape(shape: Any) -> tuple[int, ...]:
 def _row_shape(shape: Sequence[int]) -> tuple[int, ...]:
     if len(shape) < 2:
         raise ValueError(
-            f"x has shape {tuple(shape)}, but a batch has rows: (n, inputs). "
-            "Use x[:, None] for rows of one number, x[None] for a single row."
+            f"x has shape {tuple(shape)}, but a batch has rows: (n, inputs); "
+            "pass x[:, None] for rows of one number, or x[None] for a single row."
         )
     return tuple(shape[1:])

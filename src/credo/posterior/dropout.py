@@ -15,7 +15,7 @@ from credo.diagnostics.masks import diagnose_masks
 from credo.models.places import Place, places_of, variances, with_masks
 from credo.models.program import Model
 from credo.models.sites import LOCAL_NOISE
-from credo.networks.masks import Kind, draw_masks
+from credo.networks.masks import MaskKind, draw_masks
 from credo.posterior.base import NUM_PREDICTIVE_DRAWS, BasePosterior, Provenance, at_least_one
 from credo.posterior.saving import Parts, Stored
 from credo.predictive import Predictive, predictive
@@ -45,7 +45,7 @@ class Dropout(BasePosterior):
     mean: dict[str, np.ndarray]
     rates: dict[str, np.ndarray]
     provenance: Provenance
-    kind: Kind = "bernoulli"
+    kind: MaskKind = "bernoulli"
     trace: dict[str, np.ndarray] | None = None
     scaling: Scaling = field(default_factory=Scaling)
     probes: np.ndarray | None = None
@@ -146,6 +146,6 @@ class _Masked:
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def _draws(sizes: tuple[tuple[str, int], ...], kind: Kind, rates: Theta, keys: Key) -> Theta:
+def _draws(sizes: tuple[tuple[str, int], ...], kind: MaskKind, rates: Theta, keys: Key) -> Theta:
     """A mask for each place and key, each (keys, units)."""
     return jax.vmap(lambda key: draw_masks(key, dict(sizes), rates, kind=kind))(keys)

@@ -11,7 +11,7 @@ from credo import models, networks
 from credo._files import read_arrays, read_json, require_unaltered
 from credo._version import __version__
 from credo.data import Scaling
-from credo.models.program import Model, Rows
+from credo.models.program import Model, RowShapes
 from credo.posterior.base import Provenance
 from credo.posterior.draws import Draws
 from credo.posterior.dropout import Dropout
@@ -34,10 +34,10 @@ def load(folder: str | Path, *, network: Any = None, model: Model | Sequence[Mod
     """
     source = Path(folder)
     manifest = _read_manifest(source)
-    rows: dict[str, Any] = {
-        key: tuple(value) if isinstance(value, list) else value for key, value in manifest["rows"].items()
-    }
-    bound = tuple(replace(one, rows=Rows(**rows)) for one in _rebuild_all(source, manifest["model"], network, model))
+    shapes: dict[str, Any] = manifest["rows"]
+    shapes = {key: tuple(value) if isinstance(value, list) else value for key, value in shapes.items()}
+    rows = RowShapes(**shapes)
+    bound = tuple(replace(one, rows=rows) for one in _rebuild_all(source, manifest["model"], network, model))
     arrays = read_arrays(source / manifest["arrays"], manifest["arrays_sha256"])
     stored = Stored(source, manifest, arrays, bound)
     scaling = Scaling.from_dict(stored.group("scaling"))

@@ -39,7 +39,7 @@ from credo.inference.outcome import Outcome
 from credo.inference.trained import trained_theta
 from credo.models.places import Place, as_weights, places_of, variances, with_masks
 from credo.models.program import Model
-from credo.networks.masks import KINDS, Kind, draw_masks
+from credo.networks.masks import MASK_KINDS, MaskKind, draw_masks
 from credo.posterior import Provenance
 from credo.posterior.dropout import Dropout
 from credo.typing import Array, Batch, Key, Theta, Tree
@@ -107,7 +107,7 @@ class MCDropout(Ascent):
     renamed: ClassVar[Mapping[str, str]] = {"num_draws": "draws_per_step"}
 
     rate: float = 0.1
-    kind: Kind = "bernoulli"
+    kind: MaskKind = "bernoulli"
     drop_inputs: bool = False
     draws_per_step: int = 1
 
@@ -118,7 +118,7 @@ class MCDropout(Ascent):
             raise ValueError(
                 f"rate must lie between 0 and 1, got {self.rate}; it is the share of units that are dropped"
             )
-        require_one_of(KINDS, kind=self.kind)
+        require_one_of(MASK_KINDS, kind=self.kind)
 
     def describe(self, model: Model, data: Any) -> Needs:
         bound = model if model.rows is not None else model.bind(data)
@@ -142,7 +142,7 @@ class MCDropout(Ascent):
 
     @classmethod
     def from_trained(
-        cls, model: Model, data: Any, params: Any = None, *, kind: Kind = "bernoulli", seed: int = 0
+        cls, model: Model, data: Any, params: Any = None, *, kind: MaskKind = "bernoulli", seed: int = 0
     ) -> "Dropout":
         """A network that was trained with dropout layers as a posterior, without training: dropout stays on.
 
@@ -264,7 +264,7 @@ class _Settling(MCDropout):
         return optax.multi_transform(kinds, labels)
 
 
-def _settled(model: Model, theta: Theta, unknown: frozenset[str], data: Batch, kind: Kind, seed: int) -> Theta:
+def _settled(model: Model, theta: Theta, unknown: frozenset[str], data: Batch, kind: MaskKind, seed: int) -> Theta:
     """theta with the latents that a trained network does not tell where the ELBO is highest."""
     method = _Settling(
         kind=kind,
@@ -278,7 +278,7 @@ def _settled(model: Model, theta: Theta, unknown: frozenset[str], data: Batch, k
     return outcome.state.phi.mean
 
 
-def entropy(kind: Kind, mean: Theta, places: Sequence[Place], rates: Theta) -> Array:
+def entropy(kind: MaskKind, mean: Theta, places: Sequence[Place], rates: Theta) -> Array:
     """Of the masks, as a distribution over weights, up to a constant.
 
         bernoulli   Σ_units H(p)            gaussian   Σ_units ½ log(2πe ‖m‖² p/(1 − p))

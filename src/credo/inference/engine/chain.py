@@ -1,4 +1,4 @@
-"""Chains on their way: one by itself, or a group that advances in lock-step."""
+"""Running chains: one by itself, or a group that advances in lock-step."""
 
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ from credo.typing import Array, Batch, Key, Tree
 
 @dataclass(eq=False)
 class Chain:
-    """One chain on its way: where it stands, and the pieces it has brought home."""
+    """One chain: its current state, and the records of each chunk so far."""
 
     index: int
     key: Key
@@ -30,7 +30,7 @@ class Chain:
 
 
 class Result(NamedTuple):
-    """What a chunk brings home for one chain."""
+    """The result of a chunk for one chain."""
 
     state: Tree
     draws: Tree

@@ -1,10 +1,10 @@
 """Checkpoints: what a run of the engine has done so far, in a folder from which it can go on.
 
-Between chunks, for each unit of chains that advance together, the engine hands over where it stands and what it has
-drawn since. The state goes into a file of its own, the draws into another that is never written again, and one small
-file names them all with their checksums: its renaming is the moment at which the unit has come further. A process that
-is killed at any moment leaves the last of these moments behind. The key of a step depends on the seed, the chain and
-the step only, so a run that goes on from there ends with the same bits.
+Between chunks, for each unit of chains that advance together, the engine saves the current state and the records since
+the last time. The state goes into a file of its own, the records into another that is never written again, and one
+small file names them all with their checksums: renaming it into place is the moment at which the checkpoint counts. A
+process that is killed leaves the last complete checkpoint behind. The key of a step depends only on the seed, the chain
+and the step, so a run that goes on from there ends with the same bits.
 
     0.json                   the unit of chain 0: where it stands, and which files it has
     0-3-state.safetensors    its state
@@ -26,7 +26,7 @@ from credo.inference.engine.chain import Chain
 from credo.typing import Tree
 
 RECORDS = ("draws", "infos", "warmup_infos")
-# A unit is written down when this long has passed since the last time, and no more of the time goes into writing.
+# Seconds between two saves of a unit, and the largest share of the time that may go into saving.
 SECONDS_BETWEEN = 5.0
 SHARE_OF_TIME = 0.05
 
@@ -66,7 +66,7 @@ class Stage:
         return self.written
 
     def note(self, chains: Sequence["Chain"], *, at_once: bool = False) -> None:
-        """Write a unit down if it is time to, or if it has finished; the last good state of one that failed stays."""
+        """Save a unit if it is time to, or if it has finished; the last good state of one that failed stays."""
         first, *_ = chains
         last = self.written.get(first.index)
         is_due = at_once or first.finished or last is None or time.perf_counter() >= last.next_time
@@ -74,7 +74,7 @@ class Stage:
             self._save(first.index, chains)
 
     def _save(self, first: int, chains: Sequence["Chain"]) -> None:
-        """Where the chains stand, and what they have brought home since the last time."""
+        """Save the states of the chains, and their records since the last time."""
         began = time.perf_counter()
         path = self.folder / f"{first}.json"
         last = self.written.get(first) or Written(path)
@@ -132,7 +132,7 @@ class Written:
         return Written(self.path, content, {kind: len(getattr(chains[0], kind)) for kind in RECORDS})
 
     def restore_states(self, chains: Sequence["Chain"]) -> None:
-        """Put chains that stand at step 0 where the unit stood."""
+        """Move chains from step 0 to where the unit stood."""
         arrays = read_arrays(self.path.with_name(self.content["state"][0]), self.content["state"][1])
         for index, chain in enumerate(chains):
             chain.state = _filled(self.path, chain.state, _group(arrays, f"{index}/"))
@@ -140,7 +140,7 @@ class Written:
             chain.finished = self.content["finished"]
 
     def restore_records(self, chains: Sequence["Chain"], draws: Tree, infos: Tree) -> None:
-        """Give chains what they had brought home; `draws` and `infos` have the structure of a chunk's."""
+        """Give chains the records they had; `draws` and `infos` have the structure of a chunk's."""
         like = {"draws": draws, "infos": infos, "warmup_infos": infos}
         for name, checksum in self.files:
             arrays = read_arrays(self.path.with_name(name), checksum)

@@ -246,7 +246,7 @@ def _chains_of(unit: Chain | Group) -> list[Chain]:
 
 
 def _by_chain(unit: Chain | Group, state: Tree, draws: Tree, infos: Any) -> list[Result]:
-    """The results of a chunk apart: views of what a group has brought home together."""
+    """The results of a chunk by chain: views of what a group computed together."""
     if isinstance(unit, Chain):
         return [Result(state, draws, infos)]
     state = jax.device_get(state)

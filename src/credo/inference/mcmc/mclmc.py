@@ -26,8 +26,8 @@ from credo.typing import Array, Batch, Key, Theta
 _OUTER = 0.1931833275037836
 KICKS = (_OUTER, 1 - 2 * _OUTER, _OUTER)
 DRIFTS = (0.5, 0.5)
-# The first step is this share of L. Shorter than need be, lest the first steps throw an optimised member out of its
-# mode: the step size grows twentyfold in one step where the energy allows it.
+# The first step is this share of L: shorter than need be, so that the first steps do not throw an optimised member out
+# of its mode. The step size grows twentyfold in one step where the energy allows it.
 FIRST_STEP = 0.002
 # The step size looks back at this share of the steps so far, and at no fewer than these.
 MEMORY_SHARE, MEMORY = 0.1, 10

@@ -36,7 +36,7 @@ from credo.models.program import Model
 from credo.posterior import Gaussian
 from credo.typing import Array, Batch, Key, Theta
 
-# A weight that never moves has no variance, and no logarithm of it; the least that is told, as Maddox et al. have it.
+# A weight that never moves has no variance to take the logarithm of; this is the least, as in Maddox et al.
 LEAST_VARIANCE = 1e-30
 
 
