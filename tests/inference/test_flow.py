@@ -2,6 +2,7 @@
 
 import json
 import math
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +19,7 @@ from credo.covariance.warp import BOUND, Warp, moves, spline
 from credo.inference.variational.families import FlowFamily, as_family
 from credo.inference.variational.importance import log_weights
 from credo.posterior import Flow, Gaussian, Provenance
+from credo.posterior.saving import Stored
 from tests.statistical.targets import NOISE, correlated_normal, linear_regression, skewed
 
 STEPS = 3000
@@ -230,8 +232,8 @@ def test_it_is_used_like_any_posterior(posterior: Flow) -> None:
 
 def test_parts_round_trip(posterior: Flow) -> None:
     config, arrays = posterior.to_parts()
-    common = {"provenance": Provenance({}, 0, 0.0, 0), "scaling": posterior.scaling}
-    again = Flow.from_parts(posterior.model, json.loads(json.dumps(config)), arrays, **common)
+    stored = Stored(Path("nowhere"), json.loads(json.dumps(config)), arrays, ())
+    again = Flow.from_parts(stored, model=posterior.model, provenance=Provenance({}, 0, 0.0, 0))
     first, second = (one.sample_and_log_q(random.key(1), 5) for one in (posterior, again))
     for one, other in zip(jax.tree.leaves(first), jax.tree.leaves(second), strict=True):
         np.testing.assert_array_equal(one, other)
