@@ -37,17 +37,6 @@ class Moments(NamedTuple):
     noise: Any
 
 
-def _add_moments(carry: Moments, weight: Array, mean: Array, noise: Array, product: Any) -> Moments:
-    """West's update (1979): stable, in one pass, for weights that add up to one."""
-    total = carry.total + weight
-    share = weight / jnp.maximum(total[0], jnp.finfo(jnp.float32).tiny)
-    before = mean - carry.mean
-    moved = carry.mean + share * before
-    spread = carry.spread + weight * product(before, mean - moved)
-    # An average moved by shares keeps its digits; a sum of many small terms in float32 would not.
-    return Moments(total, moved, spread, carry.noise + share * (noise - carry.noise))
-
-
 def _moments(mean: Callable[[Any], Array], noise: Callable[[Any], Array], product: Any = jnp.multiply) -> Accumulator:
     """Of a mean and a noise of each draw; `product` of two deviations is what a spread adds up."""
 
@@ -57,7 +46,14 @@ def _moments(mean: Callable[[Any], Array], noise: Callable[[Any], Array], produc
         return Moments(jnp.zeros(centre.shape[0]), *zeros)
 
     def add(carry: Moments, conditional: Conditional, weight: Array) -> Moments:
-        return _add_moments(carry, weight, mean(conditional), noise(conditional), product)
+        """West's update (1979): stable, in one pass, for weights that add up to one."""
+        total = carry.total + weight
+        share = weight / jnp.maximum(total[0], jnp.finfo(jnp.float32).tiny)
+        before = mean(conditional) - carry.mean
+        moved = carry.mean + share * before
+        spread = carry.spread + weight * product(before, mean(conditional) - moved)
+        # An average moved by shares keeps its digits; a sum of many small terms in float32 would not.
+        return Moments(total, moved, spread, carry.noise + share * (noise(conditional) - carry.noise))
 
     return Accumulator(start, add)
 
