@@ -1,6 +1,9 @@
 """Marginals of numbers against direct numpy computations over the draws, in the user's units, for any block size."""
 
+from typing import NamedTuple
+
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
@@ -11,6 +14,7 @@ from credo import random
 from credo.data import Data
 from credo.predictive import RegressionPredictive, predictive, streaming
 from credo.predictive import marginal as module
+from credo.predictive.conditional import Conditional
 from tests.predictive_cases import (
     CORRELATION,
     DRAWS,
@@ -52,6 +56,45 @@ def test_moments_of_weighted_correlated_outputs_in_the_users_units(correlated):
     between = np.array([np.cov(said[:, :, o].T, aweights=WEIGHTS) for o in range(OUT)])
     np.testing.assert_allclose(correlated.input_covariance, np.moveaxis(between, 0, -1), rtol=1e-4, atol=1e-4)
     assert correlated.input_covariance.shape == (ROWS, ROWS, OUT)
+
+
+class Triangle(NamedTuple):
+    """A law of y that NumPyro does not have, with what `Conditional` asks: triangular on centre ± 1, scalar."""
+
+    centre: jax.Array
+
+    @property
+    def mean(self):
+        return self.centre
+
+    @property
+    def variance(self):
+        return jnp.full(self.centre.shape, 1 / 6)
+
+    def shape(self):
+        return self.centre.shape
+
+    def log_prob(self, value):
+        return jnp.log(jnp.maximum(1 - jnp.abs(value - self.centre), 0.0))
+
+    def sample(self, key):
+        return self.centre + jax.random.triangular(key, -1.0, 0.0, 1.0, self.centre.shape)
+
+
+class Triangles:
+    def predictive(self, theta, x) -> Conditional:
+        return Triangle(x @ theta["w"][:, 0])
+
+
+def test_any_conditional_will_do():
+    given, said = predictive(Triangles(), THETA, X, weights=WEIGHTS), functions_at()[..., 0]
+    mean = np.average(said, axis=0, weights=WEIGHTS)
+    np.testing.assert_allclose(given.mean, mean, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(given.aleatoric, 1 / 6, rtol=1e-5)
+    np.testing.assert_allclose(given.covariance[:, 0, 0], given.variance, rtol=1e-5)
+    density = stats.triang.pdf(mean[None], 0.5, said - 1, 2)
+    np.testing.assert_allclose(given.log_prob(mean), np.log(WEIGHTS @ density), rtol=1e-4)
+    assert given.samples(random.key(0), 3).shape == (3, ROWS)
 
 
 def test_moments_of_one_output_with_equal_weights(one):

@@ -99,3 +99,18 @@ def remove_partial(folder: Path) -> None:
     """Remove files left behind by killed writers. Call it only when nobody else is writing."""
     for left in folder.glob(f".*{PARTIAL}"):
         left.unlink()
+
+
+def named(**groups: Mapping[str, Any] | None) -> dict[str, np.ndarray]:
+    """Groups of arrays under the names `group/name`."""
+    return {
+        f"{group}/{name}": np.asarray(value)
+        for group, values in groups.items()
+        for name, value in (values or {}).items()
+    }
+
+
+def group_of(arrays: Mapping[str, np.ndarray], group: str) -> dict[str, np.ndarray]:
+    """Those of a group again, by name."""
+    start = f"{group}/"
+    return {name.removeprefix(start): value for name, value in arrays.items() if name.startswith(start)}

@@ -37,9 +37,8 @@ def method(family: object = "flow", steps: int = STEPS, **settings: object) -> c
 
 def gap(posterior: Flow | Gaussian, data: credo.Data, seed: int, num: int = 20_000) -> tuple[float, float]:
     """KL(q ‖ posterior) = log evidence − ELBO, with its standard error."""
-    q = (posterior.location, posterior.warp) if isinstance(posterior, Flow) else (posterior.mean, posterior.root)
     keys = jax.random.split(random.key(seed), num)
-    weights = np.asarray(log_weights(posterior.model, *q, keys, data.batch()), np.float64)
+    weights = np.asarray(log_weights(posterior.model, *posterior.centre_and_root, keys, data.batch()), np.float64)
     return LOG_EVIDENCE - weights.mean(), weights.std() / math.sqrt(num)
 
 

@@ -12,13 +12,13 @@ from scipy.stats import multivariate_normal
 import credo
 from credo import random
 from credo.covariance.layers import jacobians, layers_of, row_jacobian
-from credo.covariance.roots import dense, names_of
 from credo.inference.laplace import evidence
 from credo.inference.laplace.curvature import curvature_of
 from credo.inference.laplace.evidence import _half_log_det, log_evidence, prior_precision, tuned_xi
 from credo.inference.laplace.row_sums import Problem
 from credo.models.outputs import outputs_of
 from credo.posterior.linearised import Linearisation, moments_by_block
+from tests.dense import dense
 from tests.statistical.moments import assert_covariance, assert_mean
 
 RNG = np.random.default_rng(0)
@@ -194,7 +194,7 @@ def test_roots_are_consistent(structure):
     matrix = dense(root, problem.model.template).astype(np.float64)
     flat = np.concatenate([np.ravel(root.variance()[name]) for name in problem.names])
     np.testing.assert_allclose(flat, np.diag(matrix), rtol=1e-3)
-    assert float(root.log_det()) == pytest.approx(0.5 * np.linalg.slogdet(matrix)[1], abs=1e-2)
+    assert float(root.half_log_det()) == pytest.approx(0.5 * np.linalg.slogdet(matrix)[1], abs=1e-2)
     offset = {name: random.normal(random.key(3), leaf.shape) for name, leaf in theta.items()}
     vector = np.concatenate([np.ravel(offset[name]) for name in problem.names])
     assert float(root.squared_length(offset)) == pytest.approx(vector @ np.linalg.solve(matrix, vector), rel=1e-2)
@@ -219,7 +219,7 @@ def test_linear_prediction_has_two_routes_and_one_answer(name, structure):
     _, covariance = moments_by_block(linear, posterior.mean, posterior.root, x[:7])
     order = dict.fromkeys(posterior.model.template)
     sigma = dense(posterior.root, order)
-    rows = row_jacobian(lambda some, x: linear.function(posterior.mean, x)(some), posterior.mean, x[:7])
+    rows = row_jacobian(linear.function(posterior.mean), posterior.mean, x[:7])
     jacobian = np.concatenate([np.asarray(rows[name]).reshape(7, linear.num_outputs, -1) for name in order], axis=2)
     np.testing.assert_allclose(covariance, jacobian @ sigma @ np.swapaxes(jacobian, 1, 2), rtol=2e-3, atol=1e-5)
 
@@ -272,7 +272,7 @@ def test_the_short_cut_to_the_gradient_of_a_log_determinant(structure):
     precision = {name: jnp.full(leaf.shape, 0.7) for name, leaf in theta.items()}
 
     def plain(factor, precision):
-        return curvature.times(factor).root(precision).log_det()
+        return curvature.times(factor).root(precision).half_log_det()
 
     expected = jax.grad(plain, (0, 1))(jnp.array(1.3), precision)
     found = jax.grad(_half_log_det, (1, 2))(curvature, jnp.array(1.3), precision)
@@ -344,13 +344,13 @@ def test_evidence_switches_off_inputs_that_do_not_help():
 def test_only_the_last_layer_is_uncertain():
     model, x, y = MODELS["learned noise"]
     posterior = credo.fit(model, (x, y), credo.Laplace("full", "last_layer", training=SHORT))
-    assert set(names_of(posterior.root)) == {"head.kernel", "head.bias", "noise"}
+    assert set(posterior.root.names) == {"head.kernel", "head.bias", "noise"}
     draws = posterior.sample(random.key(0), 3)
     np.testing.assert_array_equal(draws["hidden.0.kernel"][0], draws["hidden.0.kernel"][1])
     assert not np.array_equal(draws["head.kernel"][0], draws["head.kernel"][1])
     assert posterior.predict(x).epistemic.min() > 0
     chosen = credo.Laplace("diagonal", subset=("hidden.*",)).from_trained(model, (x, y))
-    assert set(names_of(chosen.root)) == {"hidden.0.kernel", "hidden.0.bias"}
+    assert set(chosen.root.names) == {"hidden.0.kernel", "hidden.0.bias"}
 
 
 def test_a_trained_network_needs_no_training():

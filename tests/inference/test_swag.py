@@ -11,10 +11,10 @@ import pytest
 
 import credo
 from credo import random
-from credo.covariance.roots import Diagonal, LowRank, dense
-from credo.covariance.storage import root_arrays
+from credo.covariance import Diagonal, LowRank
 from credo.inference.engine import driver as engine
 from credo.inference.variational.swag import LEAST_VARIANCE, SWAG, Iterates
+from tests.dense import dense
 from tests.statistical.moments import assert_covariance
 from tests.statistical.targets import NOISE, Target, linear_regression
 
@@ -135,7 +135,7 @@ def test_the_variance_is_sound_far_from_zero_and_never_negative() -> None:
 def test_the_result_does_not_depend_on_the_chunks(model: credo.Model, data: credo.Data) -> None:
     runs = [engine.run(SHORT, model, data.batch(), seed=3, records_per_chunk=size) for size in (1, 7, 4096)]
     parts = [SHORT.posterior(model, run) for run in runs]
-    bits = [{name: leaf.tobytes() for name, leaf in (p.mean | root_arrays(p.root)).items()} for p in parts]
+    bits = [{name: leaf.tobytes() for name, leaf in (p.mean | p.root.to_arrays()).items()} for p in parts]
     assert bits[0] == bits[1] == bits[2]
 
 

@@ -13,10 +13,10 @@ from scipy import stats
 
 import credo
 from credo import random
-from credo.covariance.roots import dense
 from credo.inference.variational.families import BlockFamily, LowRankFamily
 from credo.inference.variational.vi import Phi
 from credo.typing import Batch
+from tests.dense import dense
 from tests.statistical.moments import sigmas
 from tests.statistical.targets import NOISE, Target, linear_regression
 

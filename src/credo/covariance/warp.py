@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from credo.covariance.roots import Blocks, draw_noise
+from credo.covariance.blocks import Blocks
 from credo.typing import Array, Key, Theta
 
 # Splines bend within ±5 sds of the noise and are the identity beyond: one draw in two million is beyond.
@@ -45,16 +45,15 @@ class Warp:
     def num_layers(self) -> int:
         return self.layers["bins"].shape[0]
 
-    def draw(self, key: Key) -> tuple[Theta, Array]:
+    def draw_and_log_q(self, key: Key) -> tuple[Theta, Array]:
         """√Σ f(ε) for fresh noise, and log q there."""
-        epsilon = draw_noise(key, self.root)["all"].ravel()
-        return self.offset_and_log_q(epsilon)
+        return self.offset_and_log_q(self.root.noise(key)["all"].ravel())
 
     def offset_and_log_q(self, epsilon: Array) -> tuple[Theta, Array]:
         """√Σ f(ε), and log q there, for noise ε of shape (n,)."""
         warped, log_det = self.warped(epsilon)
         log_normal = -0.5 * jnp.sum(epsilon**2) - 0.5 * epsilon.size * math.log(2 * math.pi)
-        return self.root.offset({"all": warped[None]}), log_normal - log_det - self.root.log_det()
+        return self.root.offset({"all": warped[None]}), log_normal - log_det - self.root.half_log_det()
 
     def warped(self, epsilon: Array) -> tuple[Array, Array]:
         """f(ε) and log|det ∂f/∂ε|."""

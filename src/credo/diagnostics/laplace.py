@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from credo.covariance.roots import Root, names_of
+from credo.covariance import Root
 from credo.diagnostics.base import Diagnostics
 from credo.diagnostics.variational import POINT, Fitted, relative_to_prior
 
@@ -57,9 +57,8 @@ class LaplaceDiagnostics(Diagnostics):
 
 def diagnose_laplace(posterior: Fitted, root: Root, evidence: LaplaceEvidence) -> LaplaceDiagnostics:
     """All diagnostics of a Gaussian with the covariance root √Σ that `credo.Laplace` has found."""
-    names = names_of(root)
-    num = sum(posterior.model.template[name].size for name in names)
-    scale, _ = relative_to_prior(posterior, names)
+    num = root.num_entries
+    scale, _ = relative_to_prior(posterior, root.names)
     gain, damping = evidence.newton_gain, evidence.damping
     found = []
     if gain > MODE_GAIN * num:

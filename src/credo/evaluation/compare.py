@@ -164,8 +164,8 @@ def compare(
 
 
 def _log_evidence(posterior: Any) -> float | None:
-    """log p(D) of the training data, where the method knows it."""
-    return (getattr(posterior, "evidence", None) or {}).get("log_evidence")
+    """log p(D) of a Laplace approximation: it compares models by their training data, given the same data."""
+    return getattr(getattr(posterior, "evidence", None), "log_evidence", None)
 
 
 def _cost(posterior: Posterior | Recalibrated, x: np.ndarray, num_draws: int | None) -> Cost:

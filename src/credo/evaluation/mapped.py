@@ -9,7 +9,7 @@ class Mapped(Predictive):
     """The prediction `base` with the marginal that `map` makes of it; `functions` stay those of the draws."""
 
     def __init__(self, base: Any, map: Any) -> None:
-        super().__init__(base.conditional, base.draws, base.x, weights=base.weights, scaling=base.scaling)
+        super().__init__(base.conditional_of, base.draws, base.x, weights=base.weights, scaling=base.scaling)
         self.base = base
         self.map = map
 

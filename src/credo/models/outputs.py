@@ -21,6 +21,7 @@ from jax.interpreters import partial_eval
 
 from credo.models.program import Model
 from credo.models.sites import stripped
+from credo.predictive.conditional import Conditional
 from credo.typing import Array, Theta
 
 
@@ -33,7 +34,7 @@ class Outputs(Protocol):
     def informed(self, outputs: Array, at: Array) -> Array:
         """w = R(at)ᵀ o, (rows, K′)."""
 
-    def distribution(self, outputs: Array) -> dist.Distribution:
+    def distribution(self, outputs: Array) -> Conditional:
         """p(y | o)."""
 
 
@@ -73,10 +74,10 @@ class NormalOutputs:
             return mean
         return jnp.concatenate([mean, math.sqrt(2) * outputs[..., self.num_targets :]], axis=-1)
 
-    def distribution(self, outputs: Array) -> dist.Distribution:
+    def distribution(self, outputs: Array) -> Conditional:
         return self.around(*self.split(outputs))
 
-    def around(self, mean: Array, scale: Array) -> dist.Distribution:
+    def around(self, mean: Array, scale: Array) -> Conditional:
         """Normals with mean and scale of shape (rows, targets), in the shape of y."""
         if self.scalar:
             return dist.Normal(mean[..., 0], scale[..., 0])
@@ -107,7 +108,7 @@ class CorrelatedOutputs:
         covariance = relative @ jnp.swapaxes(relative, -1, -2) / math.sqrt(2)
         return jnp.concatenate([mean, covariance.reshape(len(mean), -1)], axis=-1)
 
-    def distribution(self, outputs: Array) -> dist.Distribution:
+    def distribution(self, outputs: Array) -> Conditional:
         mean, root = self.split(outputs)
         return dist.MultivariateNormal(mean, scale_tril=root)
 
@@ -123,7 +124,7 @@ class ClassOutputs:
         probs = jax.nn.softmax(at)
         return jnp.sqrt(probs) * (outputs - jnp.sum(probs * outputs, axis=-1, keepdims=True))
 
-    def distribution(self, outputs: Array) -> dist.Distribution:
+    def distribution(self, outputs: Array) -> Conditional:
         return dist.Categorical(logits=outputs)
 
 
@@ -137,7 +138,7 @@ class BinaryOutputs:
     def informed(self, outputs: Array, at: Array) -> Array:
         return outputs * jnp.sqrt(jax.nn.sigmoid(at) * jax.nn.sigmoid(-at))
 
-    def distribution(self, outputs: Array) -> dist.Distribution:
+    def distribution(self, outputs: Array) -> Conditional:
         return dist.Bernoulli(logits=outputs[..., 0])
 
 
@@ -151,7 +152,7 @@ class CountOutputs:
     def informed(self, outputs: Array, at: Array) -> Array:
         return outputs * jnp.exp(0.5 * at)
 
-    def distribution(self, outputs: Array) -> dist.Distribution:
+    def distribution(self, outputs: Array) -> Conditional:
         return dist.Poisson(jnp.exp(outputs[..., 0]))
 
 

@@ -24,7 +24,6 @@ from typing import Any, TypeVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpyro.distributions as dist
 from numpyro import handlers
 from numpyro.distributions import biject_to
 
@@ -49,6 +48,7 @@ from credo.models.sites import (
 )
 from credo.networks.masks import Masks
 from credo.predictive import Predictive, predictive
+from credo.predictive.conditional import Conditional
 from credo.typing import Array, Batch, Key, Program, Theta
 
 T = TypeVar("T")
@@ -146,7 +146,7 @@ class Model:
         log_prior, log_likelihood = self._log_sums(theta, batch, lambda: _given(key), moments)
         return log_prior, batch.total / batch.x.shape[0] * log_likelihood
 
-    def predictive(self, theta: Theta, x: Array) -> dist.Distribution:
+    def predictive(self, theta: Theta, x: Array) -> Conditional:
         """p(y | x, theta): the distribution at site `y`, one row per input.
 
         Given local latents too, one value per row: theta["local_noise"], a whole number (0 without it), seeds them.

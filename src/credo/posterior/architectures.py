@@ -7,9 +7,10 @@ Paper, "Deep ensembles": members need not share an architecture. Their mixture i
 so whatever is asked of it (a quantile, an entropy) is asked of the whole, not averaged over the models' answers.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -20,6 +21,7 @@ from credo.models.program import Model
 from credo.models.sites import LOCAL_NOISE
 from credo.networks.masks import is_mask
 from credo.predictive import streaming
+from credo.predictive.conditional import Conditional, ConditionalOf
 from credo.typing import Array, Theta
 
 # The leaf of theta that says which of the models a draw is of. The leaves of model i are named "i.name".
@@ -50,15 +52,15 @@ class Architectures:
                     "likelihoods and outputs the same"
                 )
 
-    def predictive(self, theta: Theta, x: Array) -> dist.Distribution:
+    def predictive(self, theta: Theta, x: Array) -> Conditional:
         """p(y | x, theta) of the model that theta belongs to; the others are not computed."""
         ways = [self._way(index) for index in range(len(self.models))]
         # A noise scale may be one number in one model, and one per row in another: all get the largest shape.
         parameters = [jax.tree.leaves(jax.eval_shape(way, theta, x)) for way in ways]
         shapes = [np.broadcast_shapes(*(leaf.shape for leaf in leaves)) for leaves in zip(*parameters, strict=True)]
 
-        def widened(way: Callable[[Theta, Array], dist.Distribution]) -> Callable[[Theta, Array], dist.Distribution]:
-            def distribution(theta: Theta, x: Array) -> dist.Distribution:
+        def widened(way: ConditionalOf) -> ConditionalOf:
+            def distribution(theta: Theta, x: Array) -> Conditional:
                 leaves, structure = jax.tree.flatten(way(theta, x))
                 return jax.tree.unflatten(
                     structure, [jnp.broadcast_to(*pair) for pair in zip(leaves, shapes, strict=True)]
@@ -91,8 +93,8 @@ class Architectures:
                 whole[f"{index}.{name}"] = np.concatenate(parts)
         return whole
 
-    def _way(self, index: int) -> Callable[[Theta, Array], dist.Distribution]:
-        def distribution(theta: Theta, x: Array) -> dist.Distribution:
+    def _way(self, index: int) -> ConditionalOf:
+        def distribution(theta: Theta, x: Array) -> Conditional:
             start = f"{index}."
             own = {name.removeprefix(start): leaf for name, leaf in theta.items() if name.startswith(start)}
             noise = {LOCAL_NOISE: theta[LOCAL_NOISE]} if LOCAL_NOISE in theta else {}
@@ -105,8 +107,9 @@ def _kind_of_y(model: Model) -> str:
     """The distribution of y given theta in words: its parameters by name, and the shape of its mean."""
     found: list[str] = []
 
-    def conditional(theta: Theta, x: Array) -> dist.Distribution:
-        distribution = base = model.predictive(theta, x)
+    def conditional(theta: Theta, x: Array) -> Conditional:
+        distribution = model.predictive(theta, x)
+        base: Any = distribution
         while isinstance(base, dist.Independent):
             base = base.base_dist
         names = [name for name in type(base).gather_pytree_data_fields() if base.__dict__.get(name) is not None]

@@ -7,12 +7,13 @@ from typing import Any, ClassVar, Self
 import jax
 import numpy as np
 
+from credo._files import named
 from credo.data import Scaling
 from credo.diagnostics import Diagnostics, diagnose_chains
 from credo.diagnostics._arviz import arviz
 from credo.models.program import Model
 from credo.posterior.base import BasePosterior, Provenance, at_least_one
-from credo.posterior.saving import Parts, Stored, named
+from credo.posterior.saving import Parts, Stored
 from credo.predictive import Predictive, predictive
 from credo.typing import Key, Theta
 

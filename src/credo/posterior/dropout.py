@@ -6,9 +6,9 @@ from typing import Any, ClassVar, Self
 
 import jax
 import numpy as np
-import numpyro.distributions as dist
 
 from credo import random
+from credo._files import named
 from credo.data import Scaling
 from credo.diagnostics import Diagnostics
 from credo.diagnostics.masks import diagnose_masks
@@ -17,8 +17,9 @@ from credo.models.program import Model
 from credo.models.sites import LOCAL_NOISE
 from credo.networks.masks import MaskKind, draw_masks
 from credo.posterior.base import NUM_PREDICTIVE_DRAWS, BasePosterior, Provenance, at_least_one
-from credo.posterior.saving import Parts, Stored, named
+from credo.posterior.saving import Parts, Stored
 from credo.predictive import Predictive, predictive
+from credo.predictive.conditional import Conditional
 from credo.typing import Array, Key, Theta
 
 # Names of masks among the draws of a prediction begin so.
@@ -137,7 +138,7 @@ class _Masked:
     model: Model
     names: frozenset[str]
 
-    def predictive(self, draw: Theta, x: Array) -> dist.Distribution:
+    def predictive(self, draw: Theta, x: Array) -> Conditional:
         places = [place for place in places_of(self.model, inputs=True) if place.name in self.names]
         masks = {place.name: draw[f"{_MASK_OF}{place.name}"] for place in places}
         theta = {name: leaf for name, leaf in draw.items() if not name.startswith(_MASK_OF)}

@@ -8,14 +8,15 @@ import jax
 import numpy as np
 
 from credo import random
-from credo.covariance.storage import root_arrays, root_config, root_from_arrays
+from credo._files import named
+from credo.covariance import Root
 from credo.covariance.warp import Warp
 from credo.data import Scaling
 from credo.diagnostics import Diagnostics
 from credo.diagnostics.variational import ElboEvidence, diagnose_variational
 from credo.models.program import Model
 from credo.posterior.base import BasePosterior, Provenance, at_least_one
-from credo.posterior.saving import Parts, Stored, named
+from credo.posterior.saving import Parts, Stored
 from credo.typing import Key, Theta
 
 # Draws that the moments of a flow are taken from: an error of 2.5% of the sd in the mean, 1.8% in the sd.
@@ -60,6 +61,11 @@ class Flow(BasePosterior):
         keys = jax.random.split(key, at_least_one(num=num))
         return jax.tree.map(np.asarray, _draws(self.location, self.warp, keys))
 
+    @property
+    def centre_and_root(self) -> tuple[Theta, Warp]:
+        """The location, and √Σ f: what makes noise into an offset from it."""
+        return self.location, self.warp
+
     def moments(self) -> tuple[Theta, Theta]:
         """Mean and variance of each entry of theta, from draws: the same ones at every call."""
         draws = self.sample(random.key(self.provenance.seed), NUM_MOMENT_DRAWS)
@@ -73,15 +79,15 @@ class Flow(BasePosterior):
     # -- storage -------------------------------------------------------------------------------------------
 
     def to_parts(self) -> Parts:
-        parts = {"location": self.location, "root": root_arrays(self.warp.root), "layers": self.warp.layers}
-        config = {"root": root_config(self.warp.root), "evidence": asdict(self.evidence)}
+        parts = {"location": self.location, "root": self.warp.root.to_arrays(), "layers": self.warp.layers}
+        config = {"root": self.warp.root.config(), "evidence": asdict(self.evidence)}
         return config, named(**parts, trace=self.trace, xi=self.model.frozen_xi)
 
     @classmethod
     def from_parts(cls, stored: Stored, **common: Any) -> Self:
         location = stored.group("location")
         stored.require_shapes(common["model"], {name: leaf.shape for name, leaf in location.items()})
-        root = root_from_arrays(stored.config["root"], stored.group("root"))
+        root = Root.from_arrays(stored.config["root"], stored.group("root"))
         warp = Warp(root, stored.group("layers"))  # type: ignore[arg-type]
         return cls(location=location, warp=warp, evidence=ElboEvidence(**stored.config["evidence"]), **common)
 
@@ -89,7 +95,7 @@ class Flow(BasePosterior):
 @jax.jit
 def _draws(location: Theta, warp: Warp, keys: Key) -> tuple[Theta, jax.Array]:
     def draw(key: Key) -> tuple[Theta, jax.Array]:
-        offset, log_q = warp.draw(key)
+        offset, log_q = warp.draw_and_log_q(key)
         return {name: location[name] + offset[name] for name in location}, log_q
 
     return jax.lax.map(draw, keys)

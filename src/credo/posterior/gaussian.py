@@ -7,23 +7,22 @@ from typing import Any, ClassVar, Self
 import jax
 import numpy as np
 
-from credo.covariance.roots import Root, draw_noise
-from credo.covariance.storage import root_arrays, root_config, root_from_arrays
+from credo._files import named
+from credo.covariance import Root
 from credo.data import Scaling
 from credo.diagnostics import Diagnostics
 from credo.diagnostics.laplace import LaplaceEvidence, diagnose_laplace
 from credo.diagnostics.variational import ElboEvidence, diagnose_variational
 from credo.models.program import Model
-from credo.posterior.base import BasePosterior, Provenance, at_least_one
-from credo.posterior.linear_predictive import NUM_OUTPUT_DRAWS, linear_predictive
-from credo.posterior.linearised import Linearisation
-from credo.posterior.saving import Parts, Stored, named
+from credo.posterior.base import Provenance, at_least_one
+from credo.posterior.linear_predictive import NUM_OUTPUT_DRAWS, Linearised, linear_predictive
+from credo.posterior.saving import Parts, Stored
 from credo.predictive import Predictive
 from credo.typing import Key, Theta
 
 
 @dataclass(frozen=True, eq=False)
-class Gaussian(BasePosterior):
+class Gaussian(Linearised):
     """N(mean, √Σ √Σᵀ) over the unconstrained theta.
 
     Arguments:
@@ -61,6 +60,11 @@ class Gaussian(BasePosterior):
         keys = jax.random.split(key, at_least_one(num=num))
         return jax.tree.map(np.asarray, _draws(self.mean, self.root, keys))
 
+    @property
+    def centre_and_root(self) -> tuple[Theta, Root]:
+        """The mean, and √Σ: what makes noise into an offset from it."""
+        return self.mean, self.root
+
     def moments(self) -> tuple[Theta, Theta]:
         """Mean and variance of each entry of theta."""
         return self.mean, {name: np.zeros(leaf.shape) for name, leaf in self.mean.items()} | self.root.variance()
@@ -78,11 +82,6 @@ class Gaussian(BasePosterior):
         return linear_predictive(self, inputs, num_draws=num)
 
     @cached_property
-    def linearisation(self) -> Linearisation:
-        """The network around the mean, as a linear one."""
-        return Linearisation.of(self.model, self.mean, self.root)
-
-    @cached_property
     def diagnostics(self) -> Diagnostics:
         """What the fit tells about itself, with a verdict."""
         if isinstance(self.evidence, LaplaceEvidence):
@@ -92,15 +91,15 @@ class Gaussian(BasePosterior):
     # -- storage -------------------------------------------------------------------------------------------
 
     def to_parts(self) -> Parts:
-        root, xi = root_arrays(self.root), self.model.frozen_xi
-        config = {"root": root_config(self.root), "evidence": asdict(self.evidence), "prediction": self.prediction}
+        root, xi = self.root.to_arrays(), self.model.frozen_xi
+        config = {"root": self.root.config(), "evidence": asdict(self.evidence), "prediction": self.prediction}
         return config, named(mean=self.mean, root=root, trace=self.trace, xi=xi)
 
     @classmethod
     def from_parts(cls, stored: Stored, **common: Any) -> Self:
         mean = stored.group("mean")
         stored.require_shapes(common["model"], {name: leaf.shape for name, leaf in mean.items()})
-        root = root_from_arrays(stored.config["root"], stored.group("root"))
+        root = Root.from_arrays(stored.config["root"], stored.group("root"))
         found = stored.config["evidence"]
         evidence = LaplaceEvidence(**found) if "log_evidence" in found else ElboEvidence(**found)
         prediction = stored.config.get("prediction", "draws")
@@ -110,7 +109,7 @@ class Gaussian(BasePosterior):
 @jax.jit
 def _draws(mean: Theta, root: Root, keys: Key) -> Theta:
     def draw(key: Key) -> Theta:
-        offset = root.offset(draw_noise(key, root))
+        offset = root.draw(key)
         # Arrays that the root does not cover are certain.
         return {name: leaf + offset[name] if name in offset else leaf for name, leaf in mean.items()}
 

@@ -8,21 +8,22 @@ moments in closed form.
 import math
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpyro.distributions as dist
 from scipy.special import ndtri
 
 from credo import random
-from credo.covariance.roots import Root
+from credo.covariance import Root
 from credo.data import Scaling
 from credo.models.outputs import BinaryOutputs, ClassOutputs, CorrelatedOutputs, NormalOutputs, Outputs
-from credo.posterior.base import Provenance
+from credo.posterior.base import BasePosterior
 from credo.posterior.linearised import Linearisation, features_by_block, moments_by_block
 from credo.predictive import ClassPredictive, Predictive, RegressionPredictive, streaming
+from credo.predictive.conditional import Conditional, ConditionalOf, covariance_of, mean_of
+from credo.predictive.marginal import index_of
 from credo.typing import Array, Theta
 
 Prediction = Literal["linear", "probit", "draws"]
@@ -33,26 +34,17 @@ NUM_OUTPUT_DRAWS = 1000
 NUM_FUNCTIONS = 100
 
 
-class Linearised(Protocol):
-    """A Gaussian over theta with a network that is linearised around its mean."""
+class Linearised(BasePosterior):
+    """A Gaussian over theta with a network that may be linearised around its mean."""
 
-    @property
-    def mean(self) -> dict[str, np.ndarray]: ...
+    mean: dict[str, np.ndarray]
+    root: Root
+    prediction: str
 
-    @property
-    def root(self) -> Root: ...
-
-    @property
-    def provenance(self) -> Provenance: ...
-
-    @property
-    def scaling(self) -> Scaling: ...
-
-    @property
-    def prediction(self) -> str: ...
-
-    @property
-    def linearisation(self) -> Linearisation: ...
+    @cached_property
+    def linearisation(self) -> Linearisation:
+        """The network around the mean, as a linear one."""
+        return Linearisation.of(self.model, self.mean, self.root)
 
 
 class NormalRows(NamedTuple):
@@ -63,7 +55,7 @@ class NormalRows(NamedTuple):
 
     outputs: NormalOutputs
 
-    def __call__(self, theta: Theta, rows: Array) -> dist.Distribution:
+    def __call__(self, theta: Theta, rows: Array) -> Conditional:
         num = self.outputs.num_targets
         mean, variance, log_noise, log_noise_root, slope = jnp.split(rows, [num, 2 * num, 3 * num, 4 * num], axis=-1)
         shift = log_noise_root * theta["noise"]
@@ -77,7 +69,7 @@ class DrawnRows(NamedTuple):
     outputs: Outputs
     num_outputs: int
 
-    def __call__(self, theta: Theta, rows: Array) -> dist.Distribution:
+    def __call__(self, theta: Theta, rows: Array) -> Conditional:
         mean, root = jnp.split(rows, [self.num_outputs], axis=-1)
         root = root.reshape(-1, self.num_outputs, self.num_outputs)
         return self.outputs.distribution(mean + root @ theta["noise"])
@@ -89,7 +81,7 @@ class ProbitRows(NamedTuple):
     outputs: Outputs
     num_outputs: int
 
-    def __call__(self, theta: Theta, rows: Array) -> dist.Distribution:
+    def __call__(self, theta: Theta, rows: Array) -> Conditional:
         mean, variance = jnp.split(rows, [self.num_outputs], axis=-1)
         return self.outputs.distribution(mean / jnp.sqrt(1 + math.pi / 8 * variance))
 
@@ -97,12 +89,12 @@ class ProbitRows(NamedTuple):
 class MemberRows(NamedTuple):
     """The rows of several posteriors side by side: a draw is of one of them."""
 
-    conditional: Any
+    conditional_of: ConditionalOf
     width: int
 
-    def __call__(self, theta: Theta, rows: Array) -> dist.Distribution:
+    def __call__(self, theta: Theta, rows: Array) -> Conditional:
         own = jax.lax.dynamic_slice_in_dim(rows, theta["member"] * self.width, self.width, axis=1)
-        return self.conditional(theta, own)
+        return self.conditional_of(theta, own)
 
 
 class Packed(NamedTuple):
@@ -113,7 +105,7 @@ class Packed(NamedTuple):
         moments: of y in closed form; None for classes.
     """
 
-    conditional: Any
+    conditional_of: ConditionalOf
     noise: np.ndarray
     rows: np.ndarray
     moments: streaming.Moments | None
@@ -129,7 +121,7 @@ class _LinearPredictive(Predictive):
     def __getitem__(self, rows: Any) -> Any:
         chosen = super().__getitem__(rows)
         chosen.sources, chosen.shares = self.sources, self.shares
-        chosen.inputs = self.inputs[_index(rows)]
+        chosen.inputs = self.inputs[index_of(rows)]
         return chosen
 
     @cached_property
@@ -157,7 +149,7 @@ class LinearRegressionPredictive(_LinearPredictive, RegressionPredictive):
 
     def __getitem__(self, rows: Any) -> Any:
         chosen = super().__getitem__(rows)
-        chosen.exact = streaming.Moments(*(part[_index(rows)] for part in self.exact))
+        chosen.exact = streaming.Moments(*(part[index_of(rows)] for part in self.exact))
         return chosen
 
     @cached_property
@@ -169,7 +161,7 @@ class LinearRegressionPredictive(_LinearPredictive, RegressionPredictive):
         for posterior, share in zip(self.sources, self.shares, strict=True):
             linear = posterior.linearisation
             outputs, found = moments_by_block(linear, posterior.mean, posterior.root, self.inputs)
-            noise = np.asarray(streaming.noise_covariance(linear.outputs.distribution(jnp.asarray(outputs))))
+            noise = np.asarray(covariance_of(linear.outputs.distribution(jnp.asarray(outputs))))
             offset = outputs[:, :num] - centre
             total += share * (found[:, :num, :num] + noise + offset[:, :, None] * offset[:, None])
         scale = np.broadcast_to(self.scaling.y_scale, (num,))
@@ -264,7 +256,7 @@ def _moments(kind: Outputs, outputs: np.ndarray, covariance: np.ndarray, packed:
     """Mean and spread of a correlated normal in closed form; of anything else (counts) from the draws."""
     weights = np.full(len(packed.noise), 1 / len(packed.noise))
     draws = {"noise": packed.noise.astype(np.float32)}
-    drawn = Predictive(packed.conditional, draws, packed.rows, weights=weights, scaling=Scaling())
+    drawn = Predictive(packed.conditional_of, draws, packed.rows, weights=weights, scaling=Scaling())
     moments = drawn.fold(streaming.MOMENTS)
     if not isinstance(kind, CorrelatedOutputs):
         return moments
@@ -279,14 +271,14 @@ def _assembled(
     counts = [len(part.noise) for part in packed]
     owners = np.repeat(np.arange(len(packed)), counts)
     draws: Theta = {"noise": np.concatenate([part.noise for part in packed]).astype(np.float32)}
-    conditional, rows = packed[0].conditional, packed[0].rows
+    conditional_of, rows = packed[0].conditional_of, packed[0].rows
     if len(packed) > 1:
         draws["member"] = owners.astype(np.int32)
-        conditional = MemberRows(conditional, rows.shape[1])
+        conditional_of = MemberRows(conditional_of, rows.shape[1])
         rows = np.concatenate([part.rows for part in packed], axis=1)
     kind: Any = LinearClassPredictive if packed[0].moments is None else LinearRegressionPredictive
     weights = np.concatenate([np.full(count, share / count) for share, count in zip(shares, counts, strict=True)])
-    found = kind(conditional, draws, rows, weights=weights, scaling=posteriors[0].scaling)
+    found = kind(conditional_of, draws, rows, weights=weights, scaling=posteriors[0].scaling)
     found.sources, found.shares, found.inputs = posteriors, shares, inputs
     if packed[0].moments is not None:
         found.exact = _total([part.moments for part in packed if part.moments is not None], shares)
@@ -309,7 +301,7 @@ def _functions(prediction: Any, posterior: Linearised, num: int) -> np.ndarray:
     features = features_by_block(linear, posterior.mean, posterior.root, prediction.inputs)
     noise = np.asarray(random.normal(random.key(posterior.provenance.seed), (features.shape[-1], num)))
     drawn = jnp.moveaxis(jnp.asarray(outputs[..., None] + features @ noise), -1, 0)
-    means = jax.lax.map(lambda one: streaming.mean_of(linear.outputs.distribution(one)), drawn)
+    means = jax.lax.map(lambda one: mean_of(linear.outputs.distribution(one)), drawn)
     return prediction._to_units(np.asarray(means))
 
 
@@ -322,7 +314,3 @@ def _roots(covariance: np.ndarray) -> np.ndarray:
     """Symmetric roots of positive semi-definite matrices, (rows, K, K)."""
     values, vectors = np.linalg.eigh(covariance)
     return (vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]) @ np.swapaxes(vectors, 1, 2)
-
-
-def _index(rows: Any) -> Any:
-    return rows if isinstance(rows, slice) else np.atleast_1d(rows)

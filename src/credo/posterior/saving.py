@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from credo._files import write_arrays, write_json
+from credo._files import group_of, named, write_arrays, write_json
 from credo._version import __version__
 from credo.models.program import Model
 
@@ -59,15 +59,6 @@ def pack(posterior: Any) -> Parts:
     return config | {"kind": posterior.stored_as, "provenance": asdict(posterior.provenance)}, arrays
 
 
-def named(**groups: dict[str, np.ndarray] | None) -> dict[str, np.ndarray]:
-    """Groups of arrays under the names `group/name`."""
-    return {
-        f"{group}/{name}": np.asarray(value)
-        for group, values in groups.items()
-        for name, value in (values or {}).items()
-    }
-
-
 def _manifest(posterior: Any, config: dict[str, Any]) -> dict[str, Any]:
     configs = [model.config for model in posterior.models]
     return {
@@ -92,8 +83,7 @@ class Stored(NamedTuple):
 
     def group(self, group: str) -> dict[str, np.ndarray]:
         """The arrays of a group, by name."""
-        start = f"{group}/"
-        return {name.removeprefix(start): value for name, value in self.arrays.items() if name.startswith(start)}
+        return group_of(self.arrays, group)
 
     def require_shapes(self, model: Model, found: dict[str, tuple[int, ...]]) -> None:
         """The network or model that was passed must be the one that was fitted."""

@@ -23,6 +23,7 @@ from credo._blocks import block_size, by_block, joined
 from credo._machine import available_cores
 from credo.data import Scaling
 from credo.predictive import streaming
+from credo.predictive.conditional import Conditional, ConditionalOf, is_classes, is_normal
 from credo.typing import Array, Key, Theta, Tree
 
 # Activations of a block of rows should stay in a core's cache: 4,096 rows of 50 units are 0.8 MB.
@@ -42,9 +43,9 @@ class Predictive:
     """p(y | x, D) on the rows of x. Axes are always (draws, data, output…)."""
 
     def __init__(
-        self, conditional: streaming.Conditional, draws: Theta, x: np.ndarray, *, weights: np.ndarray, scaling: Scaling
+        self, conditional_of: ConditionalOf, draws: Theta, x: np.ndarray, *, weights: np.ndarray, scaling: Scaling
     ) -> None:
-        self.conditional = conditional
+        self.conditional_of = conditional_of
         self.draws = draws
         self.x = x
         self.weights = weights
@@ -69,8 +70,8 @@ class Predictive:
 
     def __getitem__(self, rows: Any) -> Self:
         """The prediction on some of the rows, by slice, index or mask."""
-        chosen = self.x[rows if isinstance(rows, slice) else np.atleast_1d(rows)]
-        return type(self)(self.conditional, self.draws, chosen, weights=self.weights, scaling=self.scaling)
+        chosen = self.x[index_of(rows)]
+        return type(self)(self.conditional_of, self.draws, chosen, weights=self.weights, scaling=self.scaling)
 
     def targets(self, y: Any) -> np.ndarray:
         """y as an array of one target for each row, or an error that says what does not fit."""
@@ -88,7 +89,7 @@ class Predictive:
         """log p(y | x, thetaᵢ) of every draw, (draws, data), in the user's units: what leave-one-out weighs."""
         self._refuse_if_large(self.num_draws, "log densities", ())
         targets = np.asarray(self._in_model_units(self.targets(y)))
-        by_row = np.concatenate(self._blocks(partial(streaming.log_probs, self.conditional), targets))
+        by_row = np.concatenate(self._blocks(partial(streaming.log_probs, self.conditional_of), targets))
         return by_row.T - self._log_scale()
 
     def samples(self, key: Key, num: int) -> np.ndarray:
@@ -98,14 +99,14 @@ class Predictive:
         self._refuse_if_large(num, "samples", self._target_shape[1:])
         chosen = jax.random.choice(key, self.num_draws, (num,), p=jnp.asarray(self.weights))
         keys = jax.random.split(jax.random.fold_in(key, 1), num)
-        return self._to_units(np.asarray(streaming.samples(self.conditional, self.draws, chosen, keys, self.x)))
+        return self._to_units(np.asarray(streaming.samples(self.conditional_of, self.draws, chosen, keys, self.x)))
 
     @cached_property
     def functions(self) -> np.ndarray:
         """E[y | x, thetaᵢ] of every draw, (draws, data, output…): the sampled functions themselves."""
-        outputs = jax.eval_shape(partial(streaming.functions, self.conditional), self.draws, self.x[:1]).shape[2:]
+        outputs = jax.eval_shape(partial(streaming.functions, self.conditional_of), self.draws, self.x[:1]).shape[2:]
         self._refuse_if_large(self.num_draws, "functions", outputs)
-        by_row = np.concatenate(self._blocks(partial(streaming.functions, self.conditional)))
+        by_row = np.concatenate(self._blocks(partial(streaming.functions, self.conditional_of)))
         return self._to_units(np.moveaxis(by_row, 1, 0))
 
     # -- streaming -----------------------------------------------------------------------------------------
@@ -113,7 +114,7 @@ class Predictive:
     def fold(self, accumulator: streaming.Accumulator, *by_row: np.ndarray) -> Any:
         """Stream an accumulator over the draws; leaves come back with the rows as first axis."""
         weights = jnp.asarray(self.weights, jnp.float32)
-        blocks = self._blocks(partial(streaming.fold, self.conditional, accumulator, weights), *by_row)
+        blocks = self._blocks(partial(streaming.fold, self.conditional_of, accumulator, weights), *by_row)
         return joined(blocks)
 
     def _fold_targets(self, accumulator: streaming.Accumulator, y: Any) -> np.ndarray:
@@ -145,7 +146,7 @@ class Predictive:
         """The shape of y on these rows, (data, output…)."""
 
         def zeros(draws: Theta, x: Array) -> Array:
-            return jnp.zeros(self.conditional({name: leaf[0] for name, leaf in draws.items()}, x).shape())
+            return jnp.zeros(self.conditional_of({name: leaf[0] for name, leaf in draws.items()}, x).shape())
 
         return (len(self), *jax.eval_shape(zeros, self.draws, self.x[:1]).shape[1:])
 
@@ -224,9 +225,8 @@ class RegressionPredictive(Predictive):
         if np.any(levels <= 0) or np.any(levels >= 1):
             raise ValueError(f"quantile levels must lie between 0 and 1, got {level}")
         max_rows = max(1, BYTES_PER_BLOCK // (8 * self.num_draws * max(levels.size, 1)))
-        function = partial(
-            streaming.quantiles, self.conditional, jnp.asarray(self.weights, jnp.float32), jnp.asarray(levels.ravel())
-        )
+        weights = jnp.asarray(self.weights, jnp.float32)
+        function = partial(streaming.quantiles, self.conditional_of, weights, jnp.asarray(levels.ravel()))
         blocks = self._blocks(function, max_rows=min(max_rows, MAX_ROWS_PER_BLOCK))
         quantiles = np.moveaxis(np.concatenate(blocks), 1, 0)
         return self._to_units(quantiles).reshape(levels.shape + quantiles.shape[1:])
@@ -241,7 +241,7 @@ class RegressionPredictive(Predictive):
     @cached_property
     def is_normal(self) -> bool:
         """Whether the marginal itself is normal: one draw, with normal noise."""
-        return self.num_draws == 1 and streaming.is_normal(self.conditional, self.draws, self.x)
+        return self.num_draws == 1 and is_normal(self.conditional_of, self.draws, self.x)
 
     def cdf(self, y: Any) -> np.ndarray:
         """F(y) = Σᵢ wᵢ P(Y ≤ y | x, thetaᵢ) of each output alone, (data, output…): uniform if the model is right."""
@@ -330,10 +330,15 @@ class ClassPredictive(Predictive):
         return labels.astype(np.int32)
 
 
+def index_of(rows: Any) -> Any:
+    """A slice, an index or a mask as what keeps the axis of rows."""
+    return rows if isinstance(rows, slice) else np.atleast_1d(rows)
+
+
 class Predicts(Protocol):
     """What has a distribution of y for each theta: a model, or several of them as one."""
 
-    def predictive(self, theta: Theta, x: Array) -> Any:
+    def predictive(self, theta: Theta, x: Array) -> Conditional:
         """p(y | x, theta)."""
 
 
@@ -355,9 +360,9 @@ def predictive(
     num_draws = len(next(iter(draws.values())))
     weights = np.full(num_draws, 1 / num_draws) if weights is None else np.asarray(weights, np.float64)
     inputs = np.asarray(scaling.inputs(x), np.float32)
-    conditional = Given(model)
-    kind = ClassPredictive if streaming.is_classes(conditional, draws, inputs) else RegressionPredictive
-    return kind(conditional, draws, inputs, weights=weights, scaling=scaling)
+    conditional_of = Given(model)
+    kind = ClassPredictive if is_classes(conditional_of, draws, inputs) else RegressionPredictive
+    return kind(conditional_of, draws, inputs, weights=weights, scaling=scaling)
 
 
 @dataclass(frozen=True)
@@ -366,5 +371,5 @@ class Given:
 
     model: Predicts
 
-    def __call__(self, theta: Theta, x: Any) -> Any:
+    def __call__(self, theta: Theta, x: Array) -> Conditional:
         return self.model.predictive(theta, x)

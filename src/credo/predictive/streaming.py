@@ -12,20 +12,17 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
-import numpyro.distributions as dist
 from jax.scipy.special import xlogy
 
+from credo.predictive.conditional import Conditional, ConditionalOf, as_vector, covariance_of, each_output, mean_of
 from credo.typing import Array, Key, Theta, Tree
 
 # Bisection halves the bracket each time: 2⁻³⁰ of it is below the resolution of float32.
 NUM_BISECTIONS = 30
 
-Conditional = Callable[[Theta, Array], dist.Distribution]
-
 
 class Accumulator(NamedTuple):
-    """`start(distribution, *by_row)` gives the carry, `add(carry, distribution, weight, *by_row)` the next one."""
+    """`start(conditional, *by_row)` gives the carry, `add(carry, conditional, weight, *by_row)` the next one."""
 
     start: Callable[..., Tree]
     add: Callable[..., Tree]
@@ -40,90 +37,59 @@ class Moments(NamedTuple):
     noise: Any
 
 
-def _start_moments(mean: Array, spread: Array, noise: Array) -> Moments:
-    rows = mean.shape[0]
-    return Moments(jnp.zeros(rows), jnp.zeros_like(mean), jnp.zeros_like(spread), jnp.zeros_like(noise))
+def _moments(mean: Callable[[Any], Array], noise: Callable[[Any], Array], product: Any = jnp.multiply) -> Accumulator:
+    """Of a mean and a noise of each draw; `product` of two deviations is what a spread adds up."""
 
+    def start(conditional: Conditional) -> Moments:
+        centre = mean(conditional)
+        zeros = map(jnp.zeros_like, (centre, product(centre, centre), noise(conditional)))
+        return Moments(jnp.zeros(centre.shape[0]), *zeros)
 
-def _add_moments(carry: Moments, weight: Array, mean: Array, noise: Array, product: Any = jnp.multiply) -> Moments:
-    """West's update (1979): stable, in one pass, for weights that add up to one."""
-    total = carry.total + weight
-    share = weight / jnp.maximum(total[0], jnp.finfo(jnp.float32).tiny)
-    before = mean - carry.mean
-    moved = carry.mean + share * before
-    spread = carry.spread + weight * product(before, mean - moved)
-    # An average moved by shares keeps its digits; a sum of many small terms in float32 would not.
-    return Moments(total, moved, spread, carry.noise + share * (noise - carry.noise))
+    def add(carry: Moments, conditional: Conditional, weight: Array) -> Moments:
+        """West's update (1979): stable, in one pass, for weights that add up to one."""
+        total = carry.total + weight
+        share = weight / jnp.maximum(total[0], jnp.finfo(jnp.float32).tiny)
+        before = mean(conditional) - carry.mean
+        moved = carry.mean + share * before
+        spread = carry.spread + weight * product(before, mean(conditional) - moved)
+        # An average moved by shares keeps its digits; a sum of many small terms in float32 would not.
+        return Moments(total, moved, spread, carry.noise + share * (noise(conditional) - carry.noise))
+
+    return Accumulator(start, add)
 
 
 def _outer(a: Array, b: Array) -> Array:
     return a[..., :, None] * b[..., None, :]
 
 
-def _as_vector(values: Array) -> Array:
-    return values[:, None] if values.ndim == 1 else values
-
-
-def noise_covariance(distribution: dist.Distribution) -> Array:
-    """Covariance of y given theta, (rows, outputs, outputs)."""
-    if hasattr(distribution, "covariance_matrix"):
-        return jnp.broadcast_to(distribution.covariance_matrix, (*distribution.mean.shape, distribution.mean.shape[-1]))
-    variance = _as_vector(distribution.variance)
-    return variance[..., None] * jnp.eye(variance.shape[-1])
-
-
-def _class_probs(distribution: dist.Distribution) -> Array:
-    probs = distribution.probs
-    return probs if distribution.support != dist.constraints.boolean else jnp.stack([1 - probs, probs], axis=-1)
-
-
 def class_entropy(probs: Any) -> Array:
     return -jnp.sum(xlogy(probs, probs), axis=-1)
 
 
-MOMENTS = Accumulator(
-    start=lambda distribution: _start_moments(distribution.mean, distribution.mean, distribution.variance),
-    add=lambda carry, distribution, weight: _add_moments(carry, weight, distribution.mean, distribution.variance),
-)
-
-COVARIANCES = Accumulator(
-    start=lambda distribution: _start_moments(
-        _as_vector(distribution.mean), noise_covariance(distribution), noise_covariance(distribution)
-    ),
-    add=lambda carry, distribution, weight: _add_moments(
-        carry, weight, _as_vector(distribution.mean), noise_covariance(distribution), _outer
-    ),
-)
-
-CLASSES = Accumulator(
-    start=lambda distribution: _start_moments(
-        _class_probs(distribution), _class_probs(distribution), _class_probs(distribution)[..., 0]
-    ),
-    add=lambda carry, distribution, weight: _add_moments(
-        carry, weight, _class_probs(distribution), class_entropy(_class_probs(distribution))
-    ),
-)
+MOMENTS = _moments(lambda conditional: conditional.mean, lambda conditional: conditional.variance)
+COVARIANCES = _moments(lambda conditional: as_vector(conditional.mean), covariance_of, _outer)
+CLASSES = _moments(mean_of, lambda conditional: class_entropy(mean_of(conditional)))
 
 LOG_MEAN_EXP = Accumulator(
-    start=lambda distribution, y: jnp.full(y.shape[0], -jnp.inf),
-    add=lambda carry, distribution, weight, y: jnp.logaddexp(carry, jnp.log(weight) + distribution.log_prob(y)),
+    start=lambda conditional, y: jnp.full(y.shape[0], -jnp.inf),
+    add=lambda carry, conditional, weight, y: jnp.logaddexp(carry, jnp.log(weight) + conditional.log_prob(y)),
 )
 
 CDF = Accumulator(
-    start=lambda distribution, y: jnp.zeros(y.shape),
-    add=lambda carry, distribution, weight, y: carry + weight * _marginal(distribution).cdf(y),
+    start=lambda conditional, y: jnp.zeros(y.shape),
+    add=lambda carry, conditional, weight, y: carry + weight * each_output(conditional).cdf(y),
 )
 
 
 @partial(jax.jit, static_argnums=(0, 1))
 def fold(
-    conditional: Conditional, accumulator: Accumulator, weights: Array, draws: Theta, x: Array, *by_row: Array
+    conditional_of: ConditionalOf, accumulator: Accumulator, weights: Array, draws: Theta, x: Array, *by_row: Array
 ) -> Tree:
     def add(carry: Tree, draw: tuple[Array, Array]) -> tuple[Tree, None]:
         index, weight = draw
-        return accumulator.add(carry, conditional(_draw(draws, index), x), weight, *by_row), None
+        return accumulator.add(carry, conditional_of(_draw(draws, index), x), weight, *by_row), None
 
-    carry = accumulator.start(conditional(_draw(draws, 0), x), *by_row)
+    carry = accumulator.start(conditional_of(_draw(draws, 0), x), *by_row)
     return jax.lax.scan(add, carry, (jnp.arange(len(weights)), weights))[0]
 
 
@@ -138,30 +104,30 @@ def _over_draws(function: Callable[[Theta], Tree], draws: Theta) -> Tree:
 
 
 @partial(jax.jit, static_argnums=0)
-def functions(conditional: Conditional, draws: Theta, x: Array) -> Array:
+def functions(conditional_of: ConditionalOf, draws: Theta, x: Array) -> Array:
     """E[y | x, thetaᵢ], rows first: (rows, draws, output…)."""
-    return jnp.moveaxis(_over_draws(lambda theta: mean_of(conditional(theta, x)), draws), 0, 1)
+    return jnp.moveaxis(_over_draws(lambda theta: mean_of(conditional_of(theta, x)), draws), 0, 1)
 
 
 @partial(jax.jit, static_argnums=0)
-def log_probs(conditional: Conditional, draws: Theta, x: Array, y: Array) -> Array:
+def log_probs(conditional_of: ConditionalOf, draws: Theta, x: Array, y: Array) -> Array:
     """log p(y | x, thetaᵢ), (rows, draws)."""
-    return _over_draws(lambda theta: conditional(theta, x).log_prob(y), draws).T
+    return _over_draws(lambda theta: conditional_of(theta, x).log_prob(y), draws).T
 
 
 @partial(jax.jit, static_argnums=0)
-def samples(conditional: Conditional, draws: Theta, chosen: Array, keys: Key, x: Array) -> Array:
+def samples(conditional_of: ConditionalOf, draws: Theta, chosen: Array, keys: Key, x: Array) -> Array:
     def one(choice: tuple[Array, Key]) -> Array:
         index, key = choice
-        return conditional(_draw(draws, index), x).sample(key)
+        return conditional_of(_draw(draws, index), x).sample(key)
 
     return jax.lax.map(one, (chosen, keys))
 
 
 @partial(jax.jit, static_argnums=0)
-def quantiles(conditional: Conditional, weights: Array, levels: Array, draws: Theta, x: Array) -> Array:
+def quantiles(conditional_of: ConditionalOf, weights: Array, levels: Array, draws: Theta, x: Array) -> Array:
     """Mixture quantiles by bisection, (rows, levels, output…)."""
-    components = _over_draws(lambda theta: _marginal(conditional(theta, x)), draws)
+    components = _over_draws(lambda theta: each_output(conditional_of(theta, x)), draws)
 
     def mixture_cdf(value: Array) -> Array:
         cdf = jax.vmap(lambda component: component.cdf(value))(components)
@@ -180,46 +146,3 @@ def quantiles(conditional: Conditional, weights: Array, levels: Array, draws: Th
         return (low + high) / 2
 
     return jnp.moveaxis(jax.lax.map(solve, levels), 0, 1)
-
-
-def mean_of(distribution: dist.Distribution) -> Array:
-    """E[y | x, theta]; the probabilities of the classes."""
-    return _class_probs(distribution) if _has_classes(distribution) else distribution.mean
-
-
-def _marginal(distribution: dist.Distribution) -> dist.Distribution:
-    """The distribution of each output alone."""
-    if isinstance(distribution, dist.Independent):
-        return _marginal(distribution.base_dist)
-    if isinstance(distribution, dist.MultivariateNormal):
-        return dist.Normal(distribution.mean, jnp.sqrt(distribution.variance))
-    return distribution
-
-
-def _has_classes(distribution: dist.Distribution) -> bool:
-    return isinstance(
-        distribution,
-        dist.CategoricalLogits | dist.CategoricalProbs | dist.BernoulliLogits | dist.BernoulliProbs,
-    )
-
-
-def is_classes(conditional: Conditional, draws: Theta, x: np.ndarray) -> bool:
-    """Whether y is a class label, found without computing anything."""
-    return _look(conditional, draws, x, _has_classes)
-
-
-def is_normal(conditional: Conditional, draws: Theta, x: np.ndarray) -> bool:
-    """Whether each output is normal, given theta."""
-    return _look(conditional, draws, x, lambda distribution: isinstance(_marginal(distribution), dist.Normal))
-
-
-def _look(conditional: Conditional, draws: Theta, x: np.ndarray, question: Callable[[dist.Distribution], bool]) -> bool:
-    found: list[bool] = []
-
-    def look(theta: Theta, row: Array) -> Array:
-        found.append(question(conditional(theta, row)))
-        return jnp.zeros(())
-
-    first = {name: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype) for name, leaf in draws.items()}
-    jax.eval_shape(look, first, jax.ShapeDtypeStruct((1, *x.shape[1:]), jnp.float32))
-    return found[0]

@@ -7,6 +7,7 @@ import numpyro.distributions as dist
 
 from credo.data import Scaling
 from credo.predictive import ClassPredictive, RegressionPredictive
+from credo.predictive.conditional import Conditional
 from credo.typing import Array, Theta
 
 # Probabilities of a row may miss 1 by what single precision loses over some thousand classes.
@@ -95,17 +96,17 @@ def _check_probs(probs: np.ndarray) -> None:
         raise ValueError(f"probs of each row must add up to 1, and one adds up to {worst:.4g}; pass softmax outputs")
 
 
-def _categorical(theta: Theta, x: Array) -> dist.Distribution:
+def _categorical(theta: Theta, x: Array) -> Conditional:
     return dist.CategoricalProbs(x[:, theta["draw"]])
 
 
-def _normal(theta: Theta, x: Array) -> dist.Distribution:
+def _normal(theta: Theta, x: Array) -> Conditional:
     chosen = x[:, theta["draw"]]
     normal = dist.Normal(chosen[:, 0], chosen[:, 1])
     return normal.to_event(1) if x.ndim == 4 else normal
 
 
-def _correlated(theta: Theta, x: Array) -> dist.Distribution:
+def _correlated(theta: Theta, x: Array) -> Conditional:
     chosen = x[:, theta["draw"]]
     return dist.MultivariateNormal(chosen[..., 0], scale_tril=chosen[..., 1:])
 

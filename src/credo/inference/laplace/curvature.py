@@ -17,17 +17,18 @@ Martens, "A Kronecker-factored approximate Fisher matrix for convolution layers"
 """
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Literal, Protocol, get_args
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from credo import random
+from credo.covariance import Blocks, Diagonal, Joined, Kronecker, Root, Shrunk
 from credo.covariance.layers import Layer
 from credo.covariance.layout import Layout
-from credo.covariance.roots import Blocks, Diagonal, Joined, Kronecker, Root, Shrunk
 from credo.inference.laplace.row_sums import Problem, blocks, diagonal, flattened, hessian, kronecker, products, some_of
 from credo.typing import Array, Batch, Theta
 
@@ -41,12 +42,14 @@ SHARES = np.array([0.0, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0], np.float
 MAX_BLOCK = 4096
 
 
-class Curvature(Protocol):
+class Curvature(ABC):
     """H, in a structure."""
 
+    @abstractmethod
     def root(self, precision: Theta) -> Root:
         """√Σ of Σ = (H + diag(precision))⁻¹."""
 
+    @abstractmethod
     def times(self, factor: Array) -> "Curvature":
         """factor · H: what a noise of another size makes of it."""
 
@@ -54,45 +57,46 @@ class Curvature(Protocol):
         """The root also where rounding has left H + diag(precision) without one; and the share of its diagonal that was
         added for it. It has no gradient.
         """
+        return self.root(precision), jnp.zeros(())
+
+    def plus(self, couplings: Array) -> "Curvature":
+        """H + a matrix over all entries: only a full one has room for it."""
+        raise TypeError(f"{type(self).__name__} has no room for a full matrix")
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class BlockCurvature:
+class BlockCurvature(Curvature):
     """H of full blocks, one for each group of arrays; one group is the full matrix."""
 
     matrices: Theta
     layout: Layout
 
     def root(self, precision: Theta) -> Blocks:
-        diagonals = self._diagonals(precision)
-        roots = {
-            group: _root_of_inverse(matrix + jnp.diag(diagonals[group][0]))[None]
-            for group, matrix in self.matrices.items()
-        }
-        return Blocks(roots, self.layout)
+        whole = self._plus_diagonal(precision)
+        return Blocks({group: _root_of_inverse(matrix)[None] for group, matrix in whole.items()}, self.layout)
 
     def times(self, factor: Array) -> "BlockCurvature":
         return BlockCurvature({group: factor * matrix for group, matrix in self.matrices.items()}, self.layout)
 
     def damped_root(self, precision: Theta) -> tuple[Blocks, Array]:
-        diagonals = self._diagonals(precision)
-        pairs = {
-            group: _damped_root_of_inverse(matrix + jnp.diag(diagonals[group][0]))
-            for group, matrix in self.matrices.items()
-        }
+        pairs = {group: _damped_root_of_inverse(matrix) for group, matrix in self._plus_diagonal(precision).items()}
         shares = [share for _, share in pairs.values()]
         root = Blocks({group: found[None] for group, (found, _) in pairs.items()}, self.layout)
         return root, jnp.max(jnp.stack([jnp.zeros(()), *shares]))
 
-    def _diagonals(self, precision: Theta) -> Theta:
-        """The precision of each group, (1, width)."""
-        return self.layout.gather(precision, {group: (1, len(matrix)) for group, matrix in self.matrices.items()})
+    def plus(self, couplings: Array) -> "BlockCurvature":
+        return BlockCurvature({"all": self.matrices["all"] + couplings}, self.layout)
+
+    def _plus_diagonal(self, precision: Theta) -> Theta:
+        """H + P of each group."""
+        diagonals = self.layout.gather(precision, {group: (len(matrix),) for group, matrix in self.matrices.items()})
+        return {group: matrix + jnp.diag(diagonals[group]) for group, matrix in self.matrices.items()}
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class DiagonalCurvature:
+class DiagonalCurvature(Curvature):
     """H = diag(values)."""
 
     values: Theta
@@ -103,13 +107,10 @@ class DiagonalCurvature:
     def times(self, factor: Array) -> "DiagonalCurvature":
         return DiagonalCurvature({name: factor * value for name, value in self.values.items()})
 
-    def damped_root(self, precision: Theta) -> tuple[Diagonal, Array]:
-        return self.root(precision), jnp.zeros(())
-
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class KroneckerCurvature:
+class KroneckerCurvature(Curvature):
     """H = A ⊗ G for each layer, with A of its inputs and G of its gradients; full blocks for other arrays.
 
     The precision must be the same for all that leaves an input of a layer: one number for a kernel, or one per row of
@@ -150,7 +151,7 @@ class KroneckerCurvature:
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class LowRankCurvature:
+class LowRankCurvature(Curvature):
     """H = U diag(values) Uᵀ of r columns: the directions in which the data say most."""
 
     columns: Theta
@@ -164,9 +165,6 @@ class LowRankCurvature:
     def times(self, factor: Array) -> "LowRankCurvature":
         return LowRankCurvature(self.columns, factor * self.values)
 
-    def damped_root(self, precision: Theta) -> tuple[Shrunk, Array]:
-        return self.root(precision), jnp.zeros(())
-
 
 def curvature_of(
     problem: Problem, theta: Theta, data: Batch, structure: Structure, *, rank: int = 50, seed: int = 0
@@ -174,16 +172,10 @@ def curvature_of(
     """H at theta, summed over all rows of the data.
 
     Arguments:
-        structure: "full", "block" (per layer), "kronecker", "diagonal" or "low_rank".
+        structure: "full", "block" (per layer), "kronecker", "diagonal" or "low_rank"; of a Hessian, which is no sum of
+            squares, "full" or "low_rank".
         rank, seed: of "low_rank".
     """
-    if structure not in get_args(Structure):
-        raise ValueError(f"structure must be one of {', '.join(get_args(Structure))}, got {structure!r}")
-    if problem.kind == "hessian" and structure not in ("full", "low_rank"):
-        raise ValueError(
-            f"curvature='hessian' is not a sum of squares, and has no {structure!r} form; take structure='full' or "
-            "'low_rank', or curvature='ggn'"
-        )
     if structure == "low_rank":
         return _low_rank(problem, theta, data, rank, seed)
     if structure == "diagonal":

@@ -21,7 +21,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from credo.covariance.roots import Root
+from credo.covariance import Root
 from credo.inference.laplace.curvature import Curvature, Structure, curvature_of
 from credo.inference.laplace.row_sums import Problem, log_likelihood
 from credo.models.outputs import NormalOutputs, depends_on
@@ -52,7 +52,7 @@ def log_evidence(problem: Problem, theta: Theta, data: Batch, curvature: Curvatu
         curvature: of the log likelihood at theta, over the uncertain arrays.
     """
     precision = prior_precision(problem.model, theta, problem.names)
-    return log_evidence_of(problem, theta, data, curvature.root(precision).log_det())
+    return log_evidence_of(problem, theta, data, curvature.root(precision).half_log_det())
 
 
 @partial(jax.jit, static_argnums=0)
@@ -71,7 +71,7 @@ def _half_log_det(curvature: Curvature, factor: Array, precision: Theta) -> Arra
 
     a third of the work of differentiating the decomposition.
     """
-    return _scaled_root(curvature, factor, precision).log_det()
+    return _scaled_root(curvature, factor, precision).half_log_det()
 
 
 def _scaled_root(curvature: Curvature, factor: Array, precision: Theta) -> Root:
@@ -80,7 +80,7 @@ def _scaled_root(curvature: Curvature, factor: Array, precision: Theta) -> Root:
 
 def _half_log_det_forward(curvature: Curvature, factor: Array, precision: Theta) -> tuple[Array, Any]:
     root = _scaled_root(curvature, factor, precision)
-    return root.log_det(), (curvature, factor, precision, root.variance())
+    return root.half_log_det(), (curvature, factor, precision, root.variance())
 
 
 def _half_log_det_backward(known: Any, cotangent: Array) -> tuple[Any, Array, Theta]:

@@ -24,15 +24,15 @@ import optax
 
 from credo._checks import require_at_least, require_one_of
 from credo._text import nearest
+from credo.covariance import Root
 from credo.covariance.layout import Layout
-from credo.covariance.roots import Root
 from credo.data import as_data
 from credo.diagnostics.laplace import LaplaceEvidence
 from credo.inference.engine.stages import FitStages
 from credo.inference.guide import Guide
-from credo.inference.laplace.curvature import BlockCurvature, Curvature, Structure, check_kronecker, curvature_of
+from credo.inference.laplace.curvature import Curvature, Structure, check_kronecker, curvature_of
 from credo.inference.laplace.evidence import log_evidence_of, prior_precision, tuned_xi
-from credo.inference.laplace.row_sums import Kind, Problem, flattened, gradient
+from credo.inference.laplace.row_sums import CurvatureKind, Problem, flattened, gradient
 from credo.inference.method import Method, Wrapper
 from credo.inference.needs import Needs, refuse_if_too_large
 from credo.inference.outcome import Outcome, Stages
@@ -86,7 +86,7 @@ class Laplace(Wrapper):
 
     structure: Structure = "kronecker"
     subset: str | tuple[str, ...] = "all"
-    curvature: Kind = "ggn"
+    curvature: CurvatureKind = "ggn"
     prediction: Prediction = "linear"
     training: MAP = field(default_factory=MAP)
     rank: int = 50
@@ -94,7 +94,7 @@ class Laplace(Wrapper):
 
     def __post_init__(self) -> None:
         require_one_of(get_args(Structure), structure=self.structure)
-        require_one_of(get_args(Kind), curvature=self.curvature)
+        require_one_of(get_args(CurvatureKind), curvature=self.curvature)
         require_one_of(get_args(Prediction), prediction=self.prediction)
         if not isinstance(self.training, MAP) or isinstance(self.training, MLE):
             raise ValueError(
@@ -239,9 +239,9 @@ class Laplace(Wrapper):
 
     def _curvature(self, problem: Problem, theta: Theta, data: Batch, seed: int) -> Curvature:
         found = curvature_of(problem, theta, data, self.structure, rank=self.rank, seed=seed)
-        if isinstance(found, BlockCurvature) and problem.model.hierarchical_sites.intersection(problem.names):
+        if problem.model.hierarchical_sites.intersection(problem.names):
             # What the prior couples beyond its diagonal goes where the data's couplings are.
-            return replace(found, matrices={"all": found.matrices["all"] + _prior_couplings(problem, theta)})
+            return found.plus(_prior_couplings(problem, theta))
         return found
 
 
@@ -265,13 +265,12 @@ def _damped_root(curvature: Curvature, precision: Theta) -> tuple[Root, Array, A
 @jax.jit
 def _root_and_more(curvature: Curvature, precision: Theta) -> tuple[Root, Array, Array, Theta]:
     root, damping = curvature.damped_root(precision)
-    return root, root.log_det(), damping, root.variance()
+    return root, root.half_log_det(), damping, root.variance()
 
 
 def _newton_gain(root: Root, slope: Theta) -> float:
     """½ gᵀ Σ g: what one Newton step would add to the log joint density. At a mode, nothing."""
-    shapes = {name: jax.ShapeDtypeStruct(shape, jnp.float32) for name, shape in root.noise_shapes().items()}
-    (along,) = jax.jit(jax.linear_transpose(root.offset, shapes))(slope)
+    along = jax.jit(lambda slope: root.transposed(slope))(slope)
     return 0.5 * float(sum(np.sum(np.square(leaf)) for leaf in along.values()))
 
 

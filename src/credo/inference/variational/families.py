@@ -5,15 +5,15 @@ A Gaussian is a mean and a covariance root; a flow is a location and a warp, a r
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
 
 from credo._checks import require_at_least
 from credo._text import nearest
+from credo.covariance import Blocks, Diagonal, LowRank, Root
 from credo.covariance.layout import Layout, Template
-from credo.covariance.roots import Blocks, Diagonal, LowRank, Root
 from credo.covariance.warp import Warp
 from credo.typing import Array, Theta
 
@@ -24,7 +24,13 @@ INSTEAD_OF_FLOW = "take family='low_rank' or family='diagonal', or credo.DeepEns
 
 @dataclass(frozen=True)
 class Family:
-    """A set of distributions: unconstrained numbers phi in, a covariance root (or a warp) out."""
+    """A set of distributions: unconstrained numbers phi in, a covariance root (or a warp) out.
+
+    `is_gaussian` says that it is a root, with an entropy in closed form; `is_independent`, that Σ is diagonal.
+    """
+
+    is_gaussian: ClassVar[bool] = True
+    is_independent: ClassVar[bool] = False
 
     def init(self, template: Template, scale: float) -> Theta:
         """phi of the root scale·I."""
@@ -42,6 +48,8 @@ class Family:
 @dataclass(frozen=True)
 class MeanField(Family):
     """Σ = diag(scale²): n numbers."""
+
+    is_independent: ClassVar[bool] = True
 
     def init(self, template: Template, scale: float) -> Theta:
         return {name: jnp.full(leaf.shape, math.log(scale)) for name, leaf in template.items()}
@@ -161,6 +169,8 @@ class FlowFamily(Family):
         hidden: units of the network in each coupling.
         bins: of each spline.
     """
+
+    is_gaussian: ClassVar[bool] = False
 
     layers: int = 4
     hidden: int = 32

@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from credo import random
-from credo.covariance.roots import Root, draw_noise, log_density
+from credo.covariance import Root
 from credo.covariance.warp import Warp
 from credo.diagnostics._arviz import arviz
 from credo.diagnostics.variational import ElboEvidence
@@ -32,9 +32,8 @@ def evidence(posterior: "Gaussian | Flow", data: Batch) -> ElboEvidence:
     num = int(min(NUM_DRAWS, affordable))
     if num < LEAST_DRAWS or posterior.model.has_local_latents:
         return ElboEvidence()
-    found = (posterior.location, posterior.warp) if isinstance(posterior, Flow) else (posterior.mean, posterior.root)
     keys = jax.random.split(random.key(posterior.provenance.seed + 1), num)
-    weights = np.asarray(log_weights(posterior.model, *found, keys, data), np.float64)
+    weights = np.asarray(log_weights(posterior.model, *posterior.centre_and_root, keys, data), np.float64)
     if not np.all(np.isfinite(weights)):
         return ElboEvidence()
     _, k_hat = arviz.psislw(weights - weights.max())
@@ -47,11 +46,7 @@ def log_weights(model: Model, mean: Theta, root: Root | Warp, keys: Key, data: B
     """log p(theta, D) − log q(theta) of one draw for each key."""
 
     def one(key: Key) -> Array:
-        if isinstance(root, Warp):
-            offset, log_q = root.draw(key)
-        else:
-            offset = root.offset(draw_noise(key, root))
-            log_q = log_density(root, offset, model.num_parameters)
+        offset, log_q = root.draw_and_log_q(key)
         theta = {name: mean[name] + offset[name] for name in mean}
         return model.log_joint(theta, data) - log_q
 

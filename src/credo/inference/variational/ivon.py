@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from credo.covariance.roots import Diagonal, draw_noise, entropy
+from credo.covariance import Diagonal
 from credo.inference.guide import Guide
 from credo.inference.method import all_finite
 from credo.inference.needs import Needs
@@ -96,8 +96,8 @@ class IVON(Optimised):
     def step(self, key: Key, model: Model, state: IVONState, batch: Batch) -> tuple[IVONState, VIInfo]:
         precision = self.prior_precision(model, state.num_data)
         root = self.root(state, precision)
-        noise = draw_noise(key, root)
-        theta = {name: state.mean[name] + root.scale[name] * noise[name] for name in state.mean}
+        offset = root.draw(key)
+        theta = {name: state.mean[name] + offset[name] for name in state.mean}
         gradient, of_prior, (log_likelihood, log_prior) = self._gradients(model, state.mean, root, theta, batch)
         count = state.step + 1
         rate = self.learning_rate(state.step) if callable(self.learning_rate) else self.learning_rate
@@ -116,7 +116,7 @@ class IVON(Optimised):
 
         updated = {name: update(name) for name in state.mean}
         mean, momentum, curvature = ({name: parts[place] for name, parts in updated.items()} for place in range(3))
-        kl = -entropy(root, model.num_parameters) - log_prior
+        kl = -root.entropy() - log_prior
         info = VIInfo(log_likelihood - kl, log_likelihood - kl, log_likelihood, kl)
         return IVONState(count, mean, momentum, curvature, state.num_data), info
 

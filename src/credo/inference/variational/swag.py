@@ -24,7 +24,7 @@ import numpy as np
 import optax
 
 from credo._checks import require_at_least
-from credo.covariance.roots import Diagonal, LowRank
+from credo.covariance import Diagonal, LowRank
 from credo.inference.guide import Guide
 from credo.inference.needs import Needs
 from credo.inference.optimised import Ascent, LearningRate, named_optimizer

@@ -19,8 +19,7 @@ import numpy as np
 import optax
 
 from credo._checks import require_at_least, require_one_of
-from credo.covariance.roots import Diagonal, Root, draw_noise, entropy, log_density
-from credo.covariance.warp import Warp
+from credo.covariance import Root
 from credo.inference.guide import Guide
 from credo.inference.method import Method, all_finite
 from credo.inference.needs import Needs
@@ -28,7 +27,7 @@ from credo.inference.optimised import SMOOTHING_STEPS, Ascent, LearningRate, nam
 from credo.inference.outcome import Outcome
 from credo.inference.plan import Plan
 from credo.inference.variational import local_noise
-from credo.inference.variational.families import Family, FlowFamily, MeanField, as_family
+from credo.inference.variational.families import Family, as_family
 from credo.inference.variational.importance import evidence
 from credo.models.program import Model
 from credo.posterior import Flow, Gaussian
@@ -120,11 +119,11 @@ class BayesByBackprop(Ascent):
             raise ValueError(f"kl_weight must be zero or more, got {self.kl_weight}")
         if self.estimator is not None:
             require_one_of(get_args(Estimator), estimator=self.estimator)
-        if self.estimator not in (None, "weights") and isinstance(self.chosen_family, FlowFamily):
+        if self.estimator not in (None, "weights") and not self.chosen_family.is_gaussian:
             raise ValueError(
                 f"the estimator {self.estimator!r} needs a Gaussian q; with family={self.family!r} take 'weights'"
             )
-        if self.estimator in ("local", "flipout") and not isinstance(self.chosen_family, MeanField):
+        if self.estimator in ("local", "flipout") and not self.chosen_family.is_independent:
             raise ValueError(
                 f"the estimator {self.estimator!r} needs independent weights, family='diagonal'; with "
                 f"family={self.family!r} take 'weights' or 'landing'"
@@ -150,7 +149,7 @@ class BayesByBackprop(Ascent):
         """The estimator that is set, or the one with the least noise that fits the family and the model."""
         if self.estimator is not None:
             return self.estimator
-        fits = isinstance(self.chosen_family, MeanField) and _has_kernels(model)
+        fits = self.chosen_family.is_independent and _has_kernels(model)
         return "local" if fits else "weights"
 
     def describe(self, model: Model, data: Any) -> Needs:
@@ -158,7 +157,7 @@ class BayesByBackprop(Ascent):
         of_root = self.chosen_family.num_parameters(bound.template)
         num = bound.num_parameters + of_root
         # phi, its gradient, and two moments of the optimiser.
-        kind = "flow" if isinstance(self.chosen_family, FlowFamily) else "Gaussian"
+        kind = "Gaussian" if self.chosen_family.is_gaussian else "flow"
         parts = f"{bound.num_parameters:,} in its mean, {of_root:,} in its root"
         return Needs(bound.num_parameters, f"a {kind} of {num:,} variational parameters ({parts})", 4 * 4 * num)
 
@@ -207,13 +206,13 @@ class BayesByBackprop(Ascent):
         """E_q[log p(D | theta)] and KL(q ‖ p), from one draw."""
         weights_key, units_key, latents_key = jax.random.split(key, 3)
         estimator = self.chosen_estimator(model)
-        root = self.chosen_family.root(phi.root, model.template)
-        if isinstance(root, Warp):
-            offset, log_q = root.draw(weights_key)
+        root: Any = self.chosen_family.root(phi.root, model.template)
+        if not self.chosen_family.is_gaussian:
+            offset, log_q = root.draw_and_log_q(weights_key)
             theta = {name: phi.mean[name] + offset[name] for name in phi.mean}
             log_prior, log_likelihood = model.log_parts(theta | phi.xi, batch, key=latents_key)
             return log_likelihood, log_q - log_prior
-        offset = root.offset(draw_noise(weights_key, root))
+        offset = root.draw(weights_key)
         theta = {name: phi.mean[name] + offset[name] for name in phi.mean}
         if estimator == "landing":
             log_prior, log_likelihood = model.log_parts(theta | phi.xi, batch, key=latents_key)
@@ -225,18 +224,18 @@ class BayesByBackprop(Ascent):
                 lambda own: model.log_parts(own | phi.xi, batch, key=latents_key)[1],
                 theta,
                 phi.mean,
-                root.scale,  # type: ignore[attr-defined]
+                root.scale,
                 units_key,
                 kind=estimator,
             )
-        return log_likelihood, -entropy(root, model.num_parameters) - log_prior
+        return log_likelihood, -root.entropy() - log_prior
 
     def _moments(self, model: Model, mean: Theta, root: Root) -> tuple[Theta, Theta]:
         """Of the latents whose expected log prior may be taken in closed form.
 
         A weight and the latent scale of its prior are independent under a diagonal q only; else both are drawn.
         """
-        drawn = () if isinstance(root, Diagonal) else model.hierarchical_sites
+        drawn = () if self.chosen_family.is_independent else model.hierarchical_sites
         variance = root.variance()
         names = [name for name in mean if name not in drawn]
         return {name: mean[name] for name in names}, {name: variance[name] for name in names}
@@ -263,7 +262,7 @@ class BayesByBackprop(Ascent):
         state: VIState = outcome.state
         frozen = model.freeze(state.phi.xi) if state.phi.xi else model
         root = jax.jit(lambda raw: self.chosen_family.root(raw, model.template))(state.phi.root)
-        kind = Flow if isinstance(root, Warp) else Gaussian
+        kind = Gaussian if self.chosen_family.is_gaussian else Flow
         # After an early stop the engine's chunk runs on without moving; those steps are no part of the trace.
         return as_posterior(kind, self, frozen, outcome, state.phi.mean, root, num_steps=int(state.step))
 
@@ -285,7 +284,7 @@ def _log_q_of_theta_alone(mean: Theta, root: Root, theta: Theta) -> Array:
     """log q(theta), whose gradient is taken through theta only: the rest of it is zero on average."""
     fixed_mean, fixed_root = jax.lax.stop_gradient((mean, root))
     offset = {name: theta[name] - fixed_mean[name] for name in theta}
-    return log_density(fixed_root, offset, sum(leaf.size for leaf in mean.values()))
+    return fixed_root.log_density(offset)
 
 
 def _has_kernels(model: Model) -> bool:

@@ -1,0 +1,106 @@
+"""p(y | x, theta): the distribution of y in some rows, given theta, and what a prediction asks of it.
+
+Most often it is a NumPyro distribution. What kinds of distribution answer differently is dispatched on their type, so
+that another kind is registered here, or from outside.
+"""
+
+from collections.abc import Callable
+from functools import singledispatch
+from typing import Any, Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro.distributions as dist
+
+from credo.typing import Array, Key, Theta
+
+
+class Conditional(Protocol):
+    """p(y | x, theta) of each row, the rows independent of each other."""
+
+    def shape(self) -> tuple[int, ...]:
+        """Of y, (rows, output…)."""
+
+    @property
+    def mean(self) -> Array:
+        """E[y | x, theta], (rows, output…)."""
+
+    @property
+    def variance(self) -> Array:
+        """Of each output alone, in the shape of the mean. Where outputs are correlated, see `covariance_of`."""
+
+    def log_prob(self, value: Array) -> Array:
+        """log p(y | x, theta) of each row, (rows,)."""
+
+    def sample(self, key: Key) -> Array:
+        """One y for each row."""
+
+
+class ConditionalOf(Protocol):
+    """p(y | x, theta) as a function of theta and the rows x, such as `Model.predictive`."""
+
+    def __call__(self, theta: Theta, x: Array, /) -> Conditional: ...
+
+
+@singledispatch
+def class_probs(conditional: Conditional) -> Array | None:
+    """The probabilities of the classes, (rows, classes), two for a binary y; None where y is no class label."""
+    return None
+
+
+for kind in (dist.CategoricalLogits, dist.CategoricalProbs):
+    class_probs.register(kind, lambda conditional: conditional.probs)
+for kind in (dist.BernoulliLogits, dist.BernoulliProbs):
+    class_probs.register(kind, lambda conditional: jnp.stack([1 - conditional.probs, conditional.probs], axis=-1))
+
+
+@singledispatch
+def each_output(conditional: Conditional) -> Any:
+    """The distribution of each output alone, where it has a `cdf` and an `icdf`: a tree of arrays, to be stacked."""
+    return conditional
+
+
+each_output.register(dist.Independent, lambda conditional: each_output(conditional.base_dist))
+each_output.register(dist.MultivariateNormal, lambda normal: dist.Normal(normal.mean, jnp.sqrt(normal.variance)))
+
+
+def mean_of(conditional: Conditional) -> Array:
+    """E[y | x, theta]; the probabilities of the classes."""
+    probs = class_probs(conditional)
+    return conditional.mean if probs is None else probs
+
+
+def covariance_of(conditional: Any) -> Array:
+    """Covariance of y given theta, (rows, outputs, outputs): diagonal, unless it has a `covariance_matrix`."""
+    if hasattr(conditional, "covariance_matrix"):
+        return jnp.broadcast_to(conditional.covariance_matrix, (*conditional.mean.shape, conditional.mean.shape[-1]))
+    variance = as_vector(conditional.variance)
+    return variance[..., None] * jnp.eye(variance.shape[-1])
+
+
+def as_vector(values: Array) -> Array:
+    """One output as a vector of one: (rows, outputs)."""
+    return values[:, None] if values.ndim == 1 else values
+
+
+def is_classes(conditional_of: ConditionalOf, draws: Theta, x: np.ndarray) -> bool:
+    """Whether y is a class label, found without computing anything."""
+    return _look(conditional_of, draws, x, lambda conditional: class_probs(conditional) is not None)
+
+
+def is_normal(conditional_of: ConditionalOf, draws: Theta, x: np.ndarray) -> bool:
+    """Whether each output is normal, given theta."""
+    return _look(conditional_of, draws, x, lambda conditional: isinstance(each_output(conditional), dist.Normal))
+
+
+def _look(conditional_of: ConditionalOf, draws: Theta, x: np.ndarray, question: Callable[[Conditional], bool]) -> bool:
+    found: list[bool] = []
+
+    def look(theta: Theta, row: Array) -> Array:
+        found.append(question(conditional_of(theta, row)))
+        return jnp.zeros(())
+
+    first = {name: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype) for name, leaf in draws.items()}
+    jax.eval_shape(look, first, jax.ShapeDtypeStruct((1, *x.shape[1:]), jnp.float32))
+    return found[0]
