@@ -271,7 +271,7 @@ SCRIPT = """
 import sys
 import numpy as np
 import credo
-from credo.inference import checkpoint
+from credo.inference.engine import checkpoint
 
 checkpoint.SECONDS_BETWEEN, checkpoint.SHARE_OF_TIME = 0.0, 1e9
 x = np.linspace(-1, 1, 20)
