@@ -1,6 +1,7 @@
 """One whole run of one side in a process of its own; prints seconds, and the worst function-space ESS and R-hat.
 
-Of credo and blackjax also how many of the seconds went into tracing and compiling, and the gradients that warm-up and draws took.
+Of credo and blackjax also how many of the seconds went into tracing and compiling, and how many gradients into warm-up
+and draws.
 """
 
 import json
@@ -115,7 +116,7 @@ def _numpyro(problem, settings):  # type: ignore[no-untyped-def]
 
 
 class _Compiling:
-    """How long JAX has been tracing and compiling. One may be part of another: what counts is the union of the times."""
+    """How long JAX has been tracing and compiling: the union of the times, as one may be part of another."""
 
     def __init__(self):  # type: ignore[no-untyped-def]
         import jax
