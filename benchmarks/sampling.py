@@ -40,6 +40,7 @@ NUTS = {"side": "credo", "num": 100, "depth": 10}
 MCLMC = {"side": "mclmc", "members": 4, "draws": 500, "thin": 50, "warmup": 10_000, "training_steps": 300}
 # Chunks of MCLMC: (problem, steps).
 MICROCANONICAL_STEPS = ((SMALL, 4_000), (MEDIUM, 300), (LARGE, 30))
+MICROCANONICAL_RUNS = (SMALL, MEDIUM)
 NUM_ROUNDS = 8
 # The settings in which the peer is timed: members, draws and steps are the same on both sides.
 AS_BDE = {"side": "mclmc, as bde", "members": 10, "draws": 500, "thin": 10, "warmup": 2_000, "training_steps": 1_000}
@@ -127,8 +128,9 @@ def microcanonical_steps() -> None:
 def beside_blackjax() -> None:
     """Whole runs of MCLMC from MAP by blackjax on the same log density, for several seeds."""
     counts = f"{MCLMC['members']} chains of {MCLMC['warmup']:,} + {MCLMC['draws']} × {MCLMC['thin']} steps"
-    settings = {"sizes": MEDIUM.sizes, "num_data": MEDIUM.num_data} | MCLMC
-    beside(f"{MEDIUM.name}: whole runs of MCLMC from MAP, {counts}", settings)
+    for problem in MICROCANONICAL_RUNS:
+        settings = {"sizes": problem.sizes, "num_data": problem.num_data} | MCLMC
+        beside(f"{problem.name}: whole runs of MCLMC from MAP, {counts}", settings)
 
 
 def against_torch() -> None:

@@ -130,7 +130,7 @@ def test_blackjax_draws_from_the_same_density(sampler: Any, chain_method: str) -
 
 
 def test_whole_runs_beside_blackjax(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """The slower chain method is left out after the first seed; rates are those of the medians."""
+    """The slower chain method is left out after the first seed."""
     asked: list[tuple[str, int]] = []
 
     def run(settings: dict[str, Any]) -> dict[str, float]:
@@ -151,7 +151,7 @@ def test_whole_runs_beside_blackjax(monkeypatch: pytest.MonkeyPatch, capsys: pyt
     mcmc.beside_blackjax()
     first = [("credo", 0), ("threads", 0), ("axis", 0), ("credo", 1), ("threads", 1)]
     assert asked == first * len(mcmc.WHOLE_RUNS)
-    assert "2.00 of its gradients/s, 1.50 of its ESS/s, 2.00 of its ESS/s after warm-up" in capsys.readouterr().out
+    assert "2.00 of its gradients/s, 1.50 of its ESS/s, 2.00 of its ESS/s drawing" in capsys.readouterr().out
 
 
 @pytest.mark.full
