@@ -4,7 +4,7 @@
 
 As many as a network of 784-400-400-10 has weights, drawn in one array, in an array for each leaf, and added to each
 leaf in a compiled loop, as stochastic weights are; then in the steps of SGLD. The sides take turns and the best of
-several rounds counts. The last table asks each generator what credo relies on.
+several rounds counts. Then the rows of minibatches, and what credo relies on, asked of each generator.
 """
 
 from collections.abc import Callable
@@ -22,6 +22,7 @@ from benchmarks.timing import best_of, seconds
 from benchmarks.vi import BATCH_SIZE, MLP
 from credo import random
 from credo.inference import engine
+from credo.inference.minibatch import permute
 
 # Keys by generator, and normal numbers by the inverse of their distribution function.
 GENERATORS: dict[str, Callable[[int], Any]] = {
@@ -34,6 +35,7 @@ INVERSES = {"credo's": random.normal, "JAX's": jax.random.normal}
 PAIRS = tuple(product(GENERATORS, INVERSES))
 LAYERS = ((784, 400), (400, 400), (400, 10))
 NUM_REPEATS, NUM_ROUNDS, NUM_COMPILED = 10, 8, 2
+NUM_ROWS = (1_000, 60_000, 1_000_000)
 # Of the steps of SGLD, one in so many is kept.
 THIN = 20
 
@@ -44,6 +46,7 @@ def main() -> None:
     """All tables."""
     numbers()
     langevin_steps()
+    minibatches()
     properties()
 
 
@@ -76,6 +79,23 @@ def langevin_steps() -> None:
     times = MLP.per_step({name: _sgld_chunk(key(0)) for name, key in GENERATORS.items()})
     for name, time in times.items():
         table.add_row(name, f"{time * 1e3:.2f} ms", f"{time / next(iter(times.values())):.2f}")
+    console.print(table)
+
+
+def minibatches() -> None:
+    """Row numbers of one batch of an epoch: a permutation at the places of the batch, beside one of all rows."""
+    columns = ("credo's permute", "jax.random.permutation", "ratio")
+    table = new_table(f"Row numbers of a batch of {BATCH_SIZE}", "rows", *columns)
+    places = jnp.arange(BATCH_SIZE)
+    for num_rows in NUM_ROWS:
+        sides = {
+            "credo": jax.jit(partial(permute, positions=places, num=num_rows)),
+            "JAX": jax.jit(lambda key, num_rows=num_rows: jax.random.permutation(key, num_rows)[:BATCH_SIZE]),
+        }
+        ours, theirs = best_of(
+            NUM_ROUNDS, {name: partial(side, random.key(0)) for name, side in sides.items()}
+        ).values()
+        table.add_row(f"{num_rows:,}", f"{ours * 1e6:.0f} µs", f"{theirs * 1e6:.0f} µs", f"{theirs / ours:.1f}")
     console.print(table)
 
 

@@ -197,8 +197,12 @@ def test_table_of_noise(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     monkeypatch.setattr(noise, "LAYERS", ((3, 2),))
     monkeypatch.setattr(noise, "NUM_ROUNDS", 1)
     monkeypatch.setattr(noise, "NUM_COMPILED", 1)
+    monkeypatch.setattr(noise, "NUM_ROWS", (300,))
     noise.numbers()
-    assert "unsafe_rbg, JAX's inverse" in capsys.readouterr().out
+    noise.minibatches()
+    shown = capsys.readouterr().out
+    assert "unsafe_rbg, JAX's inverse" in shown
+    assert "batch of 128" in shown
 
 
 def test_what_generators_promise() -> None:
