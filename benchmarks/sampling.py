@@ -38,6 +38,8 @@ WITHOUT_PEERS = "The peers were left out: `make bench` makes their environment, 
 # brings its members from their modes to the typical set: after 2,000 steps the sds of functions are 40% too large.
 NUTS = {"side": "credo", "num": 100, "depth": 10}
 MCLMC = {"side": "mclmc", "members": 4, "draws": 500, "thin": 50, "warmup": 10_000, "training_steps": 300}
+# The run of NUTS that their standard deviations are compared with.
+REFERENCE = NUTS | {"num": 300, "seed": 100}
 # Chunks of MCLMC: (problem, steps).
 MICROCANONICAL_STEPS = ((SMALL, 4_000), (MEDIUM, 300), (LARGE, 30))
 MICROCANONICAL_RUNS = (SMALL, MEDIUM)
@@ -129,8 +131,8 @@ def beside_blackjax() -> None:
     """Whole runs of MCLMC from MAP by blackjax on the same log density, for several seeds."""
     counts = f"{MCLMC['members']} chains of {MCLMC['warmup']:,} + {MCLMC['draws']} × {MCLMC['thin']} steps"
     for problem in MICROCANONICAL_RUNS:
-        settings = {"sizes": problem.sizes, "num_data": problem.num_data} | MCLMC
-        beside(f"{problem.name}: whole runs of MCLMC from MAP, {counts}", settings)
+        size = {"sizes": problem.sizes, "num_data": problem.num_data}
+        beside(f"{problem.name}: whole runs of MCLMC from MAP, {counts}", size | MCLMC, reference=size | REFERENCE)
 
 
 def against_torch() -> None:

@@ -1,7 +1,7 @@
 """One whole run of one side in a process of its own; prints seconds, and the worst function-space ESS and R-hat.
 
-Of credo and blackjax also how many of the seconds went into tracing and compiling, and how many gradients into warm-up
-and draws.
+The standard deviations of the functions are there to tell whether it was the posterior that was drawn from. Of credo and
+blackjax also how many of the seconds went into tracing and compiling, and how many gradients into warm-up and draws.
 """
 
 import json
@@ -24,7 +24,8 @@ def main() -> None:
     sides = {"parallel": _numpyro, "vectorized": _numpyro, "blackjax": _blackjax}
     found, functions = sides.get(settings["side"], _credo)(problem, settings)
     agreement = convergence(functions)
-    print(json.dumps(found | {"ess": agreement.ess_bulk, "rhat": agreement.rhat}))
+    found |= {"ess": agreement.ess_bulk, "tail": agreement.ess_tail, "rhat": agreement.rhat}
+    print(json.dumps(found | {"sds": functions.std(axis=(0, 1)).tolist()}))
 
 
 def _credo(problem, settings):  # type: ignore[no-untyped-def]

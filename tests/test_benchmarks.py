@@ -133,7 +133,7 @@ def test_whole_runs_beside_blackjax(monkeypatch: pytest.MonkeyPatch, capsys: pyt
     """The slower chain method is left out after the first seed."""
     asked: list[tuple[str, int]] = []
 
-    def run(settings: dict[str, Any]) -> dict[str, float]:
+    def run(settings: dict[str, Any]) -> dict[str, Any]:
         name = settings.get("chain_method", "credo")
         asked.append((name, settings["seed"]))
         seconds = {"credo": 2.0, "threads": 3.0, "axis": 4.0}[name]
@@ -143,15 +143,21 @@ def test_whole_runs_beside_blackjax(monkeypatch: pytest.MonkeyPatch, capsys: pyt
             "warmup_gradients": 100,
             "gradients": 300,
             "ess": 30.0,
+            "tail": 20.0,
             "rhat": 1.0,
+            "sds": [0.5, 2.0, 1.0] if name == "credo" else [0.25, 1.0, 3.0],
         }
 
     monkeypatch.setattr(side_by_side, "whole_run", run)
     monkeypatch.setattr(side_by_side, "SEEDS", (0, 1))
     mcmc.beside_blackjax()
-    first = [("credo", 0), ("threads", 0), ("axis", 0), ("credo", 1), ("threads", 1)]
-    assert asked == first * len(mcmc.WHOLE_RUNS)
-    assert "2.00 of its gradients/s, 1.50 of its ESS/s, 2.00 of its ESS/s drawing" in capsys.readouterr().out
+    reference = ("credo", mcmc.REFERENCE_SEED)
+    assert asked == [reference, ("credo", 0), ("threads", 0), ("axis", 0), ("credo", 1), ("threads", 1)] * len(
+        mcmc.WHOLE_RUNS
+    )
+    shown = capsys.readouterr().out
+    assert "2.00 of its gradients/s, 1.50 of its ESS/s, 2.00 of its ESS/s drawing" in shown
+    assert [row.split("│")[10].strip() for row in shown.splitlines() if "blackjax, axis" in row] == ["0.50"] * 3
 
 
 @pytest.mark.full
