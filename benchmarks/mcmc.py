@@ -1,4 +1,4 @@
-"""NUTS and prediction, against bare compiled code and against NumPyro.
+"""NUTS and prediction, against bare compiled code, against blackjax and against NumPyro.
 
     python -m benchmarks mcmc
 
@@ -6,8 +6,6 @@ Each table is one run; the sides take turns and the best of several rounds count
 run, so that they include compilation; imports and data are not counted.
 """
 
-import json
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -16,15 +14,22 @@ import jax.numpy as jnp
 import numpy as np
 
 import credo
+from benchmarks import blackjax_runs, independent_normals
 from benchmarks.problems import LARGE, MEDIUM, SMALL, Problem
+from benchmarks.side_by_side import beside, whole_run
 from benchmarks.tables import console, new_table
-from benchmarks.timing import best_of, in_new_process, seconds
+from benchmarks.timing import best_of, seconds
 from credo import random
 from credo.inference.engine import driver as engine
 from credo.posterior import Provenance
 
+# Chunks of trajectories: (problem, doublings, trajectories, the most that a leapfrog may cost in bare gradients).
+LEAPFROGS = ((SMALL, 8, 40, 1.3), (MEDIUM, 6, 8, 1.15), (LARGE, 4, 4, 1.15))
+NUM_ROUNDS = 8
 # Whole runs: (problem, warm-up and draws per chain, doublings at most). The same for both sides.
 WHOLE_RUNS = ((SMALL, 300, 10), (MEDIUM, 100, 7), (LARGE, 40, 5))
+# Of the run that standard deviations are compared with: none of the seeds that are compared.
+REFERENCE_SEED = 100
 
 
 def main() -> None:
@@ -34,27 +39,36 @@ def main() -> None:
     prediction()
     scaling()
     whole_runs()
+    independent_normals.main()
+    beside_blackjax()
 
 
 def leapfrogs() -> None:
-    """Time per leapfrog of NUTS inside the engine, against a bare scan of the hand-written gradient."""
-    table = new_table("NUTS, time per leapfrog (one chain)", "problem", "bare gradient", "credo NUTS", "ratio", "asked")
-    for problem, depth, num_records, asked in ((SMALL, 8, 40, 1.3), (MEDIUM, 6, 8, 1.15), (LARGE, 4, 4, 1.15)):
+    """Time per leapfrog of NUTS inside the engine, against a bare scan of the hand-written gradient and blackjax."""
+    columns = ("bare gradient", "credo NUTS", "ratio", "asked", "blackjax", "its own keys", "blackjax / credo")
+    table = new_table("NUTS, time per leapfrog (one chain)", "problem", *columns)
+    for problem, depth, num_records, asked in LEAPFROGS:
         num_steps = num_records * 2**depth
         gradient = jax.value_and_grad(problem.hand_written())
+        trajectories = {
+            "credo": _nuts_chunk(problem, depth, num_records),
+            "blackjax": blackjax_runs.nuts_chunk(problem, depth, num_records),
+            "threefry": blackjax_runs.nuts_chunk(problem, depth, num_records, generator=jax.random.key),
+        }
+        num_leapfrogs = {side: run() for side, run in trajectories.items()}
 
         def bare(
             gradient: Callable[..., Any] = gradient, num_steps: int = num_steps, problem: Problem = problem
         ) -> Any:
             return _bare_scan(gradient, num_steps, problem.start())
 
-        nuts = _nuts_chunk(problem, depth, num_records)
-        num_leapfrogs = nuts()
-        times = best_of(8, {"bare": bare, "nuts": nuts})
-        per_bare, per_leapfrog = times["bare"] / num_steps, times["nuts"] / num_leapfrogs
+        times = best_of(NUM_ROUNDS, {"bare": bare, **trajectories})
+        per_bare = times["bare"] / num_steps
+        per_leapfrog = {side: times[side] / num for side, num in num_leapfrogs.items()}
+        ours, theirs, with_own_keys = per_leapfrog.values()
         table.add_row(
-            problem.name, f"{per_bare * 1e6:.1f} µs", f"{per_leapfrog * 1e6:.1f} µs", f"{per_leapfrog / per_bare:.2f}",
-            f"≤ {asked}",
+            problem.name, f"{per_bare * 1e6:.1f} µs", f"{ours * 1e6:.1f} µs", f"{ours / per_bare:.2f}", f"≤ {asked}",
+            f"{theirs * 1e6:.1f} µs", f"{with_own_keys * 1e6:.1f} µs", f"{theirs / ours:.2f}",
         )  # fmt: skip
     console.print(table)
 
@@ -153,6 +167,14 @@ def whole_runs() -> None:
     console.print(table)
 
 
+def beside_blackjax() -> None:
+    """The same whole runs by blackjax's NUTS on the same log density, for several seeds, with warm-up apart."""
+    for problem, num, depth in WHOLE_RUNS:
+        settings = {"sizes": problem.sizes, "num_data": problem.num_data, "num": num, "depth": depth}
+        title = f"{problem.name}: whole runs of NUTS, 4 chains of {num} + {num}, depth {depth}"
+        beside(title, {"side": "credo"} | settings, reference={"side": "credo", "seed": REFERENCE_SEED} | settings)
+
+
 # -- pieces ------------------------------------------------------------------------------------------------
 
 
@@ -215,10 +237,8 @@ def _time_of_gradient(problem: Problem) -> float:
 
 
 def _whole_run(side: str, problem: Problem, num: int, depth: int) -> dict[str, float]:
-    arguments = json.dumps(
-        {"side": side, "sizes": problem.sizes, "num_data": problem.num_data, "num": num, "depth": depth}
-    )
-    return in_new_process([sys.executable, "-W", "ignore", "-m", "benchmarks.whole_run", arguments])
+    settings = {"side": side, "sizes": problem.sizes, "num_data": problem.num_data, "num": num, "depth": depth}
+    return whole_run(settings)
 
 
 if __name__ == "__main__":

@@ -8,21 +8,22 @@ peers need an environment of their own, which `make bench` makes; CREDO_PEERS na
 """
 
 import json
-import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 import optax
 from rich.table import Table
 
 import credo
-from benchmarks import peers
-from benchmarks.problems import MEDIUM
+from benchmarks import blackjax_runs, peers
+from benchmarks.problems import LARGE, MEDIUM, SMALL, Problem
+from benchmarks.side_by_side import SEEDS, beside, whole_run
 from benchmarks.tables import console, new_table
-from benchmarks.timing import best_of, in_new_process
+from benchmarks.timing import best_of
 from benchmarks.vi import BATCH_SIZE, MLP
 from credo.diagnostics.chains import convergence
 from credo.inference.engine import driver as engine
@@ -37,7 +38,12 @@ WITHOUT_PEERS = "The peers were left out: `make bench` makes their environment, 
 # brings its members from their modes to the typical set: after 2,000 steps the sds of functions are 40% too large.
 NUTS = {"side": "credo", "num": 100, "depth": 10}
 MCLMC = {"side": "mclmc", "members": 4, "draws": 500, "thin": 50, "warmup": 10_000, "training_steps": 300}
-SEEDS = (0, 1, 2)
+# The run of NUTS that their standard deviations are compared with.
+REFERENCE = NUTS | {"num": 300, "seed": 100}
+# Chunks of MCLMC: (problem, steps).
+MICROCANONICAL_STEPS = ((SMALL, 4_000), (MEDIUM, 300), (LARGE, 30))
+MICROCANONICAL_RUNS = (SMALL, MEDIUM)
+NUM_ROUNDS = 8
 # The settings in which the peer is timed: members, draws and steps are the same on both sides.
 AS_BDE = {"side": "mclmc, as bde", "members": 10, "draws": 500, "thin": 10, "warmup": 2_000, "training_steps": 1_000}
 
@@ -48,6 +54,8 @@ def main() -> None:
     trainings()
     members()
     samplers()
+    microcanonical_steps()
+    beside_blackjax()
     if peers.interpreter() is None:
         console.print(WITHOUT_PEERS)
         return
@@ -102,6 +110,30 @@ def samplers() -> None:
     console.print(f"MCLMC beside NUTS, medians of ESS per second: {ratio:.1f} (asked ≥ 5)")
 
 
+def microcanonical_steps() -> None:
+    """A step of MCLMC, two gradients, beside one of blackjax's on the same log density (one chain)."""
+    columns = ("credo", "blackjax", "its own keys", "blackjax / credo")
+    table = new_table("MCLMC, time per step (one chain)", "problem", *columns)
+    for problem, num_steps in MICROCANONICAL_STEPS:
+        sides = {
+            "credo": _mclmc_chunk(problem, num_steps),
+            "blackjax": blackjax_runs.mclmc_chunk(problem, num_steps),
+            "threefry": blackjax_runs.mclmc_chunk(problem, num_steps, generator=jax.random.key),
+        }
+        ours, theirs, with_own_keys = (time / num_steps for time in best_of(NUM_ROUNDS, sides).values())
+        times = (f"{time * 1e6:.1f} µs" for time in (ours, theirs, with_own_keys))
+        table.add_row(problem.name, *times, f"{theirs / ours:.2f}")
+    console.print(table)
+
+
+def beside_blackjax() -> None:
+    """Whole runs of MCLMC from MAP by blackjax on the same log density, for several seeds."""
+    counts = f"{MCLMC['members']} chains of {MCLMC['warmup']:,} + {MCLMC['draws']} × {MCLMC['thin']} steps"
+    for problem in MICROCANONICAL_RUNS:
+        size = {"sizes": problem.sizes, "num_data": problem.num_data}
+        beside(f"{problem.name}: whole runs of MCLMC from MAP, {counts}", size | MCLMC, reference=size | REFERENCE)
+
+
 def against_torch() -> None:
     """SGLD of posteriors, and ten trainings in PyTorch, one after another."""
     table = new_table("Torch peers", "what", "peer", "credo", "ratio", "asked")
@@ -152,6 +184,16 @@ def _ensemble() -> Method:
     return credo.DeepEnsemble(_member(), members=MEMBERS)
 
 
+def _mclmc_chunk(problem: Problem, num_steps: int) -> Callable[[], Any]:
+    """One compiled chunk of steps in the engine, of which the last is recorded."""
+    model, data = problem.model().bind(problem.arrays()), credo.Data(*problem.arrays()).batch()
+    method = credo.MCLMC(num_samples=1, num_warmup=0, num_chains=1, thin=num_steps, start="network")
+    driver = engine.Driver(method, model, method.plan(), 1)
+    chain = driver.start(0, 0, None, data, None)
+    driver.compile([chain])
+    return lambda: driver.chunk(chain, num_records=1, thin=num_steps)
+
+
 def _training(method: Method, model: credo.Model, arrays: tuple[Any, Any]) -> Callable[[], Any]:
     """A whole run of the engine, compiled by its first call."""
     batch = credo.Data(*arrays).batch()
@@ -165,8 +207,7 @@ def _small_training(method: Method) -> Callable[[], Any]:
 
 def _run(settings: dict[str, Any]) -> dict[str, float]:
     """A whole run in a new process. One will do: it takes minutes, over which the noise of the machine averages out."""
-    arguments = json.dumps({"sizes": MEDIUM.sizes, "num_data": MEDIUM.num_data} | settings)
-    return in_new_process([sys.executable, "-W", "ignore", "-m", "benchmarks.whole_run", arguments])
+    return whole_run({"sizes": MEDIUM.sizes, "num_data": MEDIUM.num_data} | settings)
 
 
 def _bde() -> dict[str, float]:

@@ -1,18 +1,22 @@
-"""The bookkeeping of the benchmarks: results that survive a kill, options, published figures."""
+"""The bookkeeping of the benchmarks: results that survive a kill, options, published figures, tables of tiny runs."""
 
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from benchmarks import __main__ as command
-from benchmarks import published, uci
+from benchmarks import blackjax_runs, independent_normals, mcmc, noise, published, sampling, side_by_side, uci
+from benchmarks.problems import Problem
 
 import credo
 
 FIT = uci.Fit("yacht", "map", 0)
 SETTINGS = {"method": {"num_steps": 10}}
+TINY = Problem((1, 3, 1), 20)
 SCORES = {"rmse": 1.0, "log_likelihood": -1.5, "seconds": 0.1}
 
 
@@ -98,3 +102,120 @@ def test_options_reach_their_benchmark() -> None:
     run = [sys.executable, "-m", "benchmarks", "uci", "--help"]
     result = subprocess.run(run, capture_output=True, text=True, cwd=root, check=True)
     assert "--methods" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("sampler", "chain_method"),
+    [
+        (partial(blackjax_runs.nuts, num=20, depth=2), "threads"),
+        (partial(blackjax_runs.mclmc, warmup=60, draws=20, thin=3), "axis"),
+    ],
+)
+def test_blackjax_draws_from_the_same_density(sampler: Any, chain_method: str) -> None:
+    target = blackjax_runs.Target.of(TINY.model(), TINY.arrays())
+    theta = target.model.sample_prior(credo.random.key(0), 2)
+    positions = target.positions(theta)
+    for index, position in enumerate(positions):
+        own = {name: leaf[index] for name, leaf in theta.items()}
+        expected = target.model.log_joint(own, target.batch)
+        np.testing.assert_allclose(target.log_density(target.batch)(position), expected, rtol=1e-5)
+    chains = blackjax_runs.run_chains(sampler, target, positions, seed=0, chain_method=chain_method)
+    assert chains.draws.shape == (2, 20, TINY.num_parameters)
+    assert np.all(np.isfinite(chains.draws))
+    assert np.all(np.asarray(chains.gradients) > 0)
+    if sampler.func is blackjax_runs.mclmc:
+        # Tuning gets the steps that were asked for, of two gradients each.
+        assert chains.warmup_gradients.tolist() == [120, 120]
+    assert target.functions(chains.draws, TINY.probes()).shape == (2, 20, len(TINY.probes()))
+
+
+def test_whole_runs_beside_blackjax(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """The slower chain method is left out after the first seed."""
+    asked: list[tuple[str, int]] = []
+
+    def run(settings: dict[str, Any]) -> dict[str, Any]:
+        name = settings.get("chain_method", "credo")
+        asked.append((name, settings["seed"]))
+        seconds = {"credo": 2.0, "threads": 3.0, "axis": 4.0}[name]
+        return {
+            "seconds": seconds,
+            "compiling": 1.0,
+            "warmup_gradients": 100,
+            "gradients": 300,
+            "ess": 30.0,
+            "tail": 20.0,
+            "rhat": 1.0,
+            "sds": [0.5, 2.0, 1.0] if name == "credo" else [0.25, 1.0, 3.0],
+        }
+
+    monkeypatch.setattr(side_by_side, "whole_run", run)
+    monkeypatch.setattr(side_by_side, "SEEDS", (0, 1))
+    mcmc.beside_blackjax()
+    reference = ("credo", mcmc.REFERENCE_SEED)
+    assert asked == [reference, ("credo", 0), ("threads", 0), ("axis", 0), ("credo", 1), ("threads", 1)] * len(
+        mcmc.WHOLE_RUNS
+    )
+    shown = capsys.readouterr().out
+    assert "2.00 of its gradients/s, 1.50 of its ESS/s, 2.00 of its ESS/s drawing" in shown
+    assert [row.split("│")[10].strip() for row in shown.splitlines() if "blackjax, axis" in row] == ["0.50"] * 3
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"side": "credo", "num": 10, "depth": 2},
+        {"side": "blackjax", "num": 10, "depth": 2, "chain_method": "threads"},
+        {
+            "side": "blackjax",
+            "members": 4,
+            "draws": 10,
+            "thin": 2,
+            "warmup": 60,
+            "training_steps": 3,
+            "chain_method": "axis",
+        },
+    ],
+)
+def test_a_whole_run_tells_its_gradients(settings: dict[str, Any]) -> None:
+    run = side_by_side.whole_run({"sizes": TINY.sizes, "num_data": TINY.num_data} | settings)
+    assert 0 < run["compiling"] < run["seconds"]
+    assert min(run["warmup_gradients"], run["gradients"], run["ess"]) > 0
+
+
+@pytest.mark.full
+def test_tables_of_tiny_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(mcmc, "LEAPFROGS", ((TINY, 2, 2, 1.3),))
+    monkeypatch.setattr(mcmc, "NUM_ROUNDS", 1)
+    monkeypatch.setattr(sampling, "MICROCANONICAL_STEPS", ((TINY, 5),))
+    monkeypatch.setattr(sampling, "NUM_ROUNDS", 1)
+    monkeypatch.setattr(independent_normals, "DIMENSIONS", (2,))
+    monkeypatch.setattr(independent_normals, "NUM_DRAWS", 20)
+    for table in (mcmc.leapfrogs, sampling.microcanonical_steps, independent_normals.main):
+        table()
+    shown = capsys.readouterr().out
+    assert shown.count("blackjax / credo") == 2
+    assert "independent normals" in shown
+
+
+@pytest.mark.full
+def test_table_of_noise(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(noise, "LAYERS", ((3, 2),))
+    monkeypatch.setattr(noise, "NUM_ROUNDS", 1)
+    monkeypatch.setattr(noise, "NUM_COMPILED", 1)
+    monkeypatch.setattr(noise, "NUM_ROWS", (300,))
+    noise.numbers()
+    noise.minibatches()
+    shown = capsys.readouterr().out
+    assert "unsafe_rbg, JAX's inverse" in shown
+    assert "batch of 128" in shown
+
+
+def test_what_generators_promise() -> None:
+    """JAX's documentation says that rbg is not itself under vmap, and does not vouch for the folds of unsafe_rbg."""
+    held = {
+        name: {question for question, holds in noise.PROPERTIES.items() if holds(key(0))}
+        for name, key in noise.GENERATORS.items()
+    }
+    assert held["credo's hash"] == held["threefry2x32"] == set(noise.PROPERTIES)
+    assert held["unsafe_rbg"] < held["rbg"] < set(noise.PROPERTIES)
