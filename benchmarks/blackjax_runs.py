@@ -20,7 +20,7 @@ from jax.flatten_util import ravel_pytree
 import credo
 from benchmarks.problems import Problem
 from credo import random
-from credo.inference.engine import available_cores
+from credo._machine import available_cores
 
 CHAIN_METHODS = ("threads", "axis")
 # What `mclmc_find_L_and_step_size` makes of the number of steps that are to follow, with its defaults: three tenths,

@@ -16,7 +16,7 @@ import credo
 from benchmarks import blackjax_runs
 from benchmarks.tables import console, new_table
 from credo import random
-from credo.evaluation.diagnostics import convergence
+from credo.diagnostics.chains import convergence
 
 DIMENSIONS = (3, 10, 30, 100, 300, 1_000)
 NUM_DRAWS, NUM_CHAINS, DEPTH = 1_000, 4, 10

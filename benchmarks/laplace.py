@@ -22,9 +22,10 @@ from benchmarks import peers
 from benchmarks.tables import console, new_table
 from benchmarks.timing import best_of
 from credo import random
+from credo.inference.laplace import row_sums
 from credo.inference.laplace.curvature import curvature_of
 from credo.inference.laplace.evidence import prior_precision
-from credo.inference.laplace.laplace import Laplace, row_sums
+from credo.inference.laplace.laplace import Laplace
 from credo.inference.laplace.row_sums import Problem
 from credo.posterior.linearised import Linearisation, output_moments
 

@@ -21,8 +21,8 @@ from benchmarks.tables import console, new_table
 from benchmarks.timing import best_of, seconds
 from benchmarks.vi import BATCH_SIZE, MLP
 from credo import random
-from credo.inference import engine
-from credo.inference.minibatch import permute
+from credo.inference.engine import driver as engine
+from credo.inference.engine.minibatch import permute
 
 # Keys by generator, and normal numbers by the inverse of their distribution function.
 GENERATORS: dict[str, Callable[[int], Any]] = {
