@@ -2,7 +2,6 @@
 
 The standard deviations of the functions tell whether it was the posterior that was drawn from. Of credo and blackjax
 also how many of the seconds went into tracing and compiling, and how many gradients into warm-up and draws.
-
 """
 
 import json
