@@ -1,7 +1,7 @@
 """One whole run of one side in a process of its own; prints seconds, and the worst function-space ESS and R-hat.
 
-The standard deviations of the functions are there to tell whether it was the posterior that was drawn from. Of credo and
-blackjax also how many of the seconds went into tracing and compiling, and how many gradients into warm-up and draws.
+The standard deviations of the functions tell whether it was the posterior that was drawn from. Of credo and blackjax
+also how many of the seconds went into tracing and compiling, and how many gradients into warm-up and draws.
 """
 
 import json
