@@ -2,6 +2,7 @@
 
 import json
 import math
+from functools import cache
 
 import jax
 import jax.numpy as jnp
@@ -27,6 +28,7 @@ LOG_EVIDENCE = -math.log(2 * math.pi)
 TEMPLATE = {"a": jax.ShapeDtypeStruct((3,), jnp.float32), "b": jax.ShapeDtypeStruct((), jnp.float32)}
 
 
+@cache
 def method(family: object = "flow", steps: int = STEPS, **settings: object) -> credo.BayesByBackprop:
     rate = optax.cosine_decay_schedule(0.02, steps)
     usual = {"learning_rate": rate, "num_draws": 8, "initial_scale": 0.5, "start": "prior"}
