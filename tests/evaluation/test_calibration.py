@@ -124,8 +124,8 @@ def test_band_holds_a_calibrated_curve_as_often_as_it_says(seed: int) -> None:
     for share in inside.values():
         assert share >= stats.binom.ppf(FALSE_FAILURE / 2, num, 0.95) / num
     # Not so wide that nothing could leave it.
-    assert calibration_curve(*regression(150, claimed=0.5, seed=seed)).regions
-    assert calibration_curve(*classes(150, 2, sharpened=3.0, seed=seed)).regions
+    assert calibration_curve(*regression(600, claimed=0.5, seed=seed)).regions
+    assert calibration_curve(*classes(600, 2, sharpened=3.0, seed=seed)).regions
 
 
 # -- regression --------------------------------------------------------------------------------------------

@@ -99,7 +99,8 @@ def test_shares_in_the_order_of_the_rows_would_be_caught(seed):
     assert_plausible(stats.kstest(shares, "uniform").pvalue)
     again = draw(np.random.default_rng(seed), "adaptive", 99)
     other = conformal(posterior_of("adaptive"), again, level=0.8, seed=1)
-    assert np.any(other.labels(x) != together)
+    x, _ = draw(rng, "adaptive", 1000)
+    assert np.any(other.labels(x) != sets.labels(x))
 
 
 @pytest.mark.parametrize("score", ["scaled", "quantile", "adaptive", "threshold"])

@@ -70,13 +70,18 @@ def test_any_wrong_scale_is_mended_even_where_single_precision_sees_no_tail(std,
 
 
 def test_heavy_tails_are_learned_from_the_rows_in_them(seed):
-    law = stats.t(3)
-    y, fresh = law.rvs(size=(2, 1000), random_state=np.random.default_rng(seed))
-    base = from_normal(np.zeros(1000), law.std())
-    after = IsotonicQuantiles.fit(base, y)(base)
-    regret = [law.logpdf(fresh).mean() - prediction.log_prob(fresh).mean() for prediction in (base, after)]
-    assert regret[0] > 0.1
-    assert regret[1] < 0.04  # a line through the last two inner knots instead leaves 0.051
+    law, rng = stats.t(3), np.random.default_rng(seed)
+
+    def regrets() -> list[float]:
+        y, fresh = law.rvs(size=(2, NUM), random_state=rng)
+        base = from_normal(np.zeros(NUM), law.std())
+        after = IsotonicQuantiles.fit(base, y)(base)
+        return [law.logpdf(fresh).mean() - prediction.log_prob(fresh).mean() for prediction in (base, after)]
+
+    # 0.204 ± 0.067 and 0.016 ± 0.006 for one set of rows: both bounds are four standard errors of eight or more away.
+    before, after = np.mean([regrets() for _ in range(8)], axis=0)
+    assert before > 0.1
+    assert after < 0.03
 
 
 def test_a_bias_and_an_input_dependent_mean_are_mended(seed):
@@ -233,8 +238,9 @@ def crooked(logs):
 
 @pytest.mark.parametrize("num_classes", [2, 3])
 def test_isotonic_classes_are_monotone_and_better_on_fresh_data(num_classes, seed):
-    base, labels, _ = simulated(seed, crooked, num_classes=num_classes)
-    fresh, fresh_labels, true = simulated(seed + 1000, crooked, num_classes=num_classes)
+    # Isotonic regression errs by num^(−1/3), which is here some 0.4 of what it mends.
+    base, labels, _ = simulated(seed, crooked, num=20_000, num_classes=num_classes)
+    fresh, fresh_labels, true = simulated(seed + 1000, crooked, num=20_000, num_classes=num_classes)
     map = IsotonicClasses.fit(base, labels)
     after = map(fresh)
     np.testing.assert_allclose(after.probs.sum(1), 1.0)
@@ -242,8 +248,8 @@ def test_isotonic_classes_are_monotone_and_better_on_fresh_data(num_classes, see
     for predicted, observed in map.curves:
         assert np.all(np.diff(predicted) > 0)
         assert np.all(np.diff(observed) >= 0)
-        assert observed[0] >= 1 / 6002
-        assert observed[-1] <= 1 - 1 / 6002
+        assert observed[0] >= 1 / 20_002
+        assert observed[-1] <= 1 - 1 / 20_002
     assert after.log_prob(fresh_labels).mean() > fresh.log_prob(fresh_labels).mean() + 0.01
     assert np.abs(after.probs - true).mean() < 0.6 * np.abs(fresh.probs - true).mean()
 

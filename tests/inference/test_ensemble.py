@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 
 import jax
 import jax.numpy as jnp
@@ -239,6 +240,7 @@ def test_one_broken_member_stops_its_group_and_all_keep_their_last_good_state() 
 NUM_MEMBERS = 400
 
 
+@cache
 def settled(batch_size: int | None = None, num_steps: int = 600) -> credo.MAP:
     """MAP that ends in the mode itself."""
     rate = optax.cosine_decay_schedule(0.05, num_steps)

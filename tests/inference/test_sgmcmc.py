@@ -361,7 +361,7 @@ def test_verdict_on_a_small_bias_that_is_seen():
         "sd_error": np.full(2, 0.01),
     }
     bias = DiscretisationBias(np.zeros((2, 1)), **figures)
-    assert bias.verdict == "The step will do: its bias is seen, but small beside the posterior sd."
+    assert bias.verdict == "The step will do: its bias is seen, but small compared with the posterior sd."
 
 
 @pytest.mark.parametrize(

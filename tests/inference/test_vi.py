@@ -21,6 +21,8 @@ from tests.statistical.moments import sigmas
 from tests.statistical.targets import NOISE, Target, linear_regression
 
 STEPS = 3000
+# One object, so that all fits share their compiled programs.
+RATE = optax.cosine_decay_schedule(0.03, STEPS)
 NUM_DRAWS = 500
 
 
@@ -39,8 +41,7 @@ def exact(target: Target) -> tuple[np.ndarray, np.ndarray, float]:
 
 def fitted(target: Target, seed: int, **settings: object) -> tuple[credo.Gaussian, np.ndarray, np.ndarray]:
     """The posterior, with mean and covariance in the order of the target's mean: weights, then bias."""
-    rate = optax.cosine_decay_schedule(0.03, STEPS)
-    method = credo.BayesByBackprop(num_steps=STEPS, learning_rate=rate, initial_scale=0.1, **settings)
+    method = credo.BayesByBackprop(num_steps=STEPS, learning_rate=RATE, initial_scale=0.1, **settings)
     posterior = credo.fit(target.model, target.data, method, seed=seed)
     mean = np.concatenate([posterior.mean[name].ravel() for name in posterior.model.template])
     covariance = dense(posterior.root, posterior.model.template)
@@ -149,10 +150,11 @@ def test_mean_field_finds_the_known_answer(target: Target, seed: int) -> None:
 def test_rich_families_are_full(target: Target, family: object, seed: int) -> None:
     """Low rank with n columns, one block of n, and the only layer's block all reach the exact posterior."""
     _, covariance, evidence = exact(target)
-    posterior, mean, found = fitted(target, seed, family=family, estimator="landing")
+    # With one draw per step the columns of a low-rank root and its diagonal, which can trade places, do not settle for
+    # one seed in 16; with eight the ELBO is off by 0.0002 ± 0.0002.
+    posterior, mean, found = fitted(target, seed, family=family, estimator="landing", num_draws=8)
     np.testing.assert_allclose(mean, target.mean, rtol=0.01)
     np.testing.assert_allclose(found, covariance, atol=0.03 * np.abs(covariance).max())
-    # The columns of a low-rank root and its diagonal can trade places, and settle slowly.
     assert posterior.evidence.elbo == pytest.approx(evidence, abs=5e-3)
 
 

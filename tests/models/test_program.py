@@ -115,7 +115,7 @@ def test_prior_predict_needs_no_data_and_averages_over_the_prior(model, seed):
     # E[share²]·4·|x|² is the variance of the function; its kurtosis is 3 E[share⁴]/E[share²]² = 5.4.
     error = np.sqrt(4.4 / 2000)
     np.testing.assert_allclose(marginal.epistemic, 4 / 3 * np.sum(X**2, 1), rtol=sigmas(12) * error)
-    with pytest.raises(ValueError, match="num_draws must be at least 1, got 0"):
+    with pytest.raises(ValueError, match="num_draws must be a whole number of at least 1, got 0"):
         model.prior_predict(X, num_draws=0)
     with pytest.raises(ValueError, match=r"rows of shape \(1,\)"):
         model.prior_predict(X[:, :1])

@@ -11,6 +11,7 @@ METHODS = (
     "parallel_tempering",
     "sgld",
     "sghmc",
+    "sgnht",
     "swag",
     "laplace",
     "mc_dropout",

@@ -81,7 +81,7 @@ class Entry:
         )
         able = [what for what, can in self.abilities.items() if can]
         exactness = {"exact?": f"{guide.exact}: {EXACTNESS[guide.exact]}"}
-        trouble = {"if a run goes non-finite": self.type().words.if_non_finite}
+        trouble = {"if it fails": self.type().words.if_non_finite}
         return exactness | said | trouble | ({"also": ", ".join(able)} if able else {})
 
     def to_dict(self) -> dict[str, Any]:

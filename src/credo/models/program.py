@@ -66,7 +66,7 @@ class Model:
         rows: the shape of the data, from `bind`.
         xi: constants for the params, from `freeze`.
 
-    >>> import numpyro
+    >>> import numpyro, numpyro.distributions as dist
     >>> def program(x, y=None):
     ...     w = numpyro.sample("w", dist.Normal(0, 1).expand([x.shape[1]]).to_event(1))
     ...     with numpyro.plate("data", x.shape[0]):
@@ -279,7 +279,7 @@ class Model:
     def freeze(self, xi: Theta) -> "Model":
         """This model with these xi, unconstrained and by name, as constants; the others stay as they are.
 
-        >>> import numpyro
+        >>> import numpyro, numpyro.distributions as dist
         >>> def program(x, y=None):
         ...     scale = numpyro.param("scale", 1.0, constraint=dist.constraints.positive)
         ...     w = numpyro.sample("w", dist.Normal(0, scale))

@@ -6,7 +6,7 @@ counted, which would not sample from f).
 """
 
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import ClassVar, NamedTuple
 
 import jax
@@ -60,6 +60,16 @@ class MetropolisHastings(Sampler):
         proposal: a `Proposal`.
         thin: steps per kept draw. Random walks are strongly correlated, so that keeping every step only costs memory.
     """
+
+    guide: ClassVar[Guide] = Guide(
+        exact="exact",
+        benefits="needs no gradients, and takes any proposal; the textbook",
+        limits="only as good as its proposal: random walks are hopeless beyond some tens of parameters",
+        use_cases="very small models, teaching, checks of other methods",
+        stores="every kept draw of theta",
+        costs="one density of all data per step, and some hundred steps per independent draw",
+        if_non_finite=START_WHERE_FINITE,
+    )
 
     proposal: Proposal
     _: KW_ONLY
@@ -121,14 +131,10 @@ class Metropolis(MetropolisHastings):
     10000
     """
 
-    guide: ClassVar[Guide] = Guide(
-        exact="exact",
+    guide: ClassVar[Guide] = replace(
+        MetropolisHastings.guide,
         benefits="needs no gradients; the textbook",
         limits="a random walk: hopeless beyond some tens of parameters",
-        use_cases="very small models, teaching, checks of other methods",
-        stores="every kept draw of theta",
-        costs="one density of all data per step, and some hundred steps per independent draw",
-        if_non_finite=START_WHERE_FINITE,
     )
 
     proposal: str | Proposal = "normal"  # type: ignore[assignment]
