@@ -152,7 +152,7 @@ def test_rich_families_are_full(target: Target, family: object, seed: int) -> No
     _, covariance, evidence = exact(target)
     # With one draw per step the columns of a low-rank root and its diagonal, which can trade places, do not settle for
     # one seed in 16; with eight the ELBO is off by 0.0002 ± 0.0002.
-    posterior, mean, found = fitted(target, seed, family=family, estimator="landing", num_draws=8)
+    posterior, mean, found = fitted(target, seed, family=family, estimator="landing", draws_per_step=8)
     np.testing.assert_allclose(mean, target.mean, rtol=0.01)
     np.testing.assert_allclose(found, covariance, atol=0.03 * np.abs(covariance).max())
     assert posterior.evidence.elbo == pytest.approx(evidence, abs=5e-3)
