@@ -5,6 +5,7 @@ import gc
 import os
 import resource
 from collections.abc import Iterator
+from pathlib import Path
 
 import jax
 import pytest
@@ -37,18 +38,34 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         item.add_marker(pytest.mark.statistical)
 
 
+# -- memory that stays bounded -----------------------------------------------------------------------------
+
+# A process that holds this much forgets in the middle of a file too; the limit for its peak is 2 GB.
+LARGE = 1.25 * 2**30
+
+
 @pytest.fixture(scope="module", autouse=True)
-def _forget_compiled_programs() -> Iterator[None]:
+def _forget_after_a_file() -> Iterator[None]:
     """Programs of one file are of no use to the next, and hold gigabytes in the end; the disk keeps them anyway."""
     yield
+    forget_compiled_programs()
+
+
+@pytest.fixture(autouse=True)
+def _forget_when_large() -> Iterator[None]:
+    yield
+    statm = Path("/proc/self/statm")
+    if statm.exists() and int(statm.read_text().split()[1]) * resource.getpagesize() > LARGE:
+        forget_compiled_programs()
+
+
+def forget_compiled_programs() -> None:
     jax.clear_caches()
     gc.collect()
     # What is free goes back to the system; glibc keeps a gigabyte of it otherwise.
     if hasattr(ctypes.CDLL(None), "malloc_trim"):
         ctypes.CDLL(None).malloc_trim(0)
 
-
-# -- the largest process, told at the end ------------------------------------------------------------------
 
 PEAKS: list[int] = []
 
