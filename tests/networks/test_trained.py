@@ -9,7 +9,7 @@ from safetensors.numpy import save_file
 
 from credo.networks import CNN, MLP, functional, load_params
 from credo.networks.trained import matched
-from tests.networks.test_dropout import NETS, EquinoxNet, LinenNet, NnxNet, X
+from tests.networks.test_masks import NETS, EquinoxNet, LinenNet, NnxNet, X
 
 
 def values(scale: float = 1.0) -> dict[str, np.ndarray]:

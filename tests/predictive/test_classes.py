@@ -7,7 +7,7 @@ from scipy.special import softmax
 from credo import random
 from credo.predictive import ClassPredictive, predictive
 from credo.predictive import marginal as module
-from tests.predictive_cases import DRAWS, MODELS, OUT, ROWS, THETA, WEIGHTS, X, functions_at
+from tests.predictive.cases import DRAWS, MODELS, OUT, ROWS, THETA, WEIGHTS, X, functions_at
 from tests.statistical.moments import assert_mean
 
 

@@ -16,7 +16,7 @@ from credo import random
 from credo.inference.variational.families import BlockFamily, LowRankFamily
 from credo.inference.variational.vi import Phi
 from credo.typing import Batch
-from tests.dense import dense
+from tests.covariance.dense import dense
 from tests.statistical.moments import sigmas
 from tests.statistical.targets import NOISE, Target, linear_regression
 

@@ -20,8 +20,8 @@ from credo.networks import MLP, functional
 from credo.posterior import Provenance
 from credo.posterior.dropout import Dropout
 from credo.typing import Batch
-from tests.networks.test_dropout import NETS
 from tests.networks.test_functional import snapshot
+from tests.networks.test_masks import NETS
 from tests.statistical.moments import sigmas
 
 RNG = np.random.default_rng(0)

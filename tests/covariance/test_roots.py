@@ -13,7 +13,7 @@ from credo.covariance import Blocks, Diagonal, Joined, Kronecker, LowRank, Root,
 from credo.covariance.layers import Layer
 from credo.covariance.layout import Layout
 from credo.inference.variational.families import BlockFamily, Family, FullRank, LowRankFamily, MeanField, as_family
-from tests.dense import dense
+from tests.covariance.dense import dense
 from tests.statistical.moments import assert_covariance
 
 pytestmark = pytest.mark.quick

@@ -155,7 +155,9 @@ def digest() -> str:
 
 @pytest.mark.full
 def test_chains_on_two_devices_draw_the_same_bits():
-    script = "import jax; from tests.inference.test_engine import digest; print(jax.local_device_count(), digest())"
+    script = (
+        "import jax; from tests.inference.engine.test_engine import digest; print(jax.local_device_count(), digest())"
+    )
     flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=2"
     env = os.environ | {"XLA_FLAGS": flags, "PYTHONPATH": os.pathsep.join(sys.path)}
     out = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True, check=True)

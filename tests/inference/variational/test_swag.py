@@ -14,7 +14,7 @@ from credo import random
 from credo.covariance import Diagonal, LowRank
 from credo.inference.engine import driver as engine
 from credo.inference.variational.swag import LEAST_VARIANCE, SWAG, Iterates
-from tests.dense import dense
+from tests.covariance.dense import dense
 from tests.statistical.moments import assert_covariance
 from tests.statistical.targets import NOISE, Target, linear_regression
 

@@ -15,7 +15,7 @@ from credo.data import Data
 from credo.predictive import RegressionPredictive, predictive, streaming
 from credo.predictive import marginal as module
 from credo.predictive.conditional import Conditional
-from tests.predictive_cases import (
+from tests.predictive.cases import (
     CORRELATION,
     DRAWS,
     MODELS,

@@ -18,7 +18,7 @@ from credo.inference.laplace.evidence import _half_log_det, log_evidence, prior_
 from credo.inference.laplace.row_sums import Problem
 from credo.models.outputs import outputs_of
 from credo.posterior.linearised import Linearisation, moments_by_block
-from tests.dense import dense
+from tests.covariance.dense import dense
 from tests.statistical.moments import assert_covariance, assert_mean
 
 RNG = np.random.default_rng(0)
