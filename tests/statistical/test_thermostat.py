@@ -15,6 +15,8 @@ NUM_DATA, NUM_PARAMETERS, BATCH_SIZE, FRICTION = 1000, 8, 10, 0.1
 # ελ, for the precision λ of the posterior. The noise of batches of n rows multiplies the variance of SGHMC by about
 # 1 + ελ N/(4nα): here 2, and the friction of the thermostat by as much.
 STIFFNESS = 0.004
+# Of the steps' finite size, as a share of the sd: under ελ/8 for exact gradients; of the thermostat, measured.
+BIAS = 0.01
 RUN = {"num_samples": 2000, "num_warmup": 4000, "thin": 100, "num_chains": 4}
 
 
@@ -41,21 +43,22 @@ class Stuck(credo.SGNHT):
         return theta, moved._replace(friction=aux.friction)
 
 
-def draws_of(target: Target, method: credo.SGNHT) -> np.ndarray:
-    return target.draws(credo.fit(target.model, target.data, method))
+def draws_of(target: Target, method: credo.SGNHT, seed: int) -> np.ndarray:
+    return target.draws(credo.fit(target.model, target.data, method, seed=seed))
 
 
-def test_exact_gradients_give_the_posterior():
+def test_exact_gradients_give_the_posterior(seed):
     target = linear_regression()
-    draws = draws_of(target, credo.SGNHT(**RUN | {"thin": 20}, step_size=0.02, friction=0.05))
-    assert_moments(draws, target.mean, target.sd)
+    draws = draws_of(target, credo.SGNHT(**RUN | {"thin": 20}, step_size=0.02, friction=0.05), seed)
+    assert_moments(draws, target.mean, target.sd, bias=BIAS)
 
 
 @pytest.mark.parametrize(("kind", "is_right"), [(credo.SGNHT, True), (Stuck, False)])
-def test_the_thermostat_absorbs_the_noise_of_minibatches(kind, is_right):
+def test_the_thermostat_absorbs_the_noise_of_minibatches(kind, is_right, seed):
     target = location()
     method = kind(**RUN, batch_size=BATCH_SIZE, step_size=STIFFNESS, friction=FRICTION)
-    draws = draws_of(target, method)
-    assert passes(draws, target.mean, target.sd) == is_right
-    inflation = draws.std((0, 1)) / target.sd
-    assert inflation.max() < 1.05 if is_right else inflation.min() > 1.2
+    draws = draws_of(target, method, seed)
+    if is_right:
+        assert_moments(draws, target.mean, target.sd, bias=BIAS)
+    else:
+        assert not passes(draws, target.mean, target.sd, bias=BIAS)
