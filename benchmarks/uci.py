@@ -129,7 +129,7 @@ def _sghmc(num_rows: int) -> Method:
 def _mclmc(num_rows: int) -> Method:
     num_samples, num_warmup, thin = (100, 2_000, 10) if num_rows > LARGE else (200, 3_000, 20)
     settings = {"num_samples": num_samples, "num_warmup": num_warmup, "thin": thin, "num_chains": MEMBERS}
-    return credo.MCLMC(**settings, start=_start(num_rows))
+    return credo.MCLMC(**settings, persistence=16.0, start=_start(num_rows))
 
 
 def _nuts(num_rows: int) -> Method:

@@ -200,9 +200,9 @@ def test_law_of_a_preconditioned_chain(friction: float, seed: int) -> None:
 
 
 def test_preconditioned_sgld_gives_the_posterior_as_the_step_shrinks(seed: int) -> None:
-    method = SGLD(**(RUN | {"thin": 40}), step_size=0.01, preconditioner="rmsprop")
+    method = SGLD(**(RUN | {"thin": 80}), step_size=0.005, preconditioner="rmsprop")
     draws, run, _ = fitted(method, seed)
-    predicted = Recursion.of(0.01 * LARGEST / NUM_DATA, 1.0, metric_of(run)).covariance()
+    predicted = Recursion.of(0.005 * LARGEST / NUM_DATA, 1.0, metric_of(run)).covariance()
     bias = 0.5 * (np.linalg.eigvals(predicted @ PRECISION).real.max() - 1)
     assert bias < 0.03
     assert_moments(draws, TARGET.mean, TARGET.sd, bias=bias)

@@ -12,7 +12,7 @@ import pytest
 import credo
 from credo import random
 from credo.inference.engine import driver as engine
-from credo.inference.mcmc.mclmc import MCLMC, PERSISTENCE, isokinetic, kick
+from credo.inference.mcmc.mclmc import MCLMC, isokinetic, kick
 from credo.inference.mcmc.trajectory import Point
 from tests.statistical.moments import assert_mean, assert_moments, passes, sigmas
 from tests.statistical.targets import Target, _latent, correlated_normal, linear_regression
@@ -205,7 +205,7 @@ def test_scales_are_between_the_marginal_and_the_conditional_sds(seed: int) -> N
     # The window holds 15,000 steps, of which a few hundred are independent. A ratio of two variances is then known to
     # √(2 · 2/300) = 12%, its fourth root to 3%, and L, a root of the sum of three such, to about as much: five sigmas.
     np.testing.assert_allclose(found.scale, np.tile(expected, (2, 1)), rtol=0.15)
-    length = PERSISTENCE * np.sqrt(np.sum(np.diag(covariance) / expected**2))
+    length = np.sqrt(np.sum(np.diag(covariance) / expected**2))
     np.testing.assert_allclose(found.length, np.full(2, length), rtol=0.15)
     plain = engine.run(replace(method, preconditioned=False, num_warmup=500), bound, data).states.tuning
     assert np.all(plain.scale == 1)
@@ -246,5 +246,5 @@ def test_one_parameter_is_refused() -> None:
 
 
 def test_bad_settings_are_refused() -> None:
-    with pytest.raises(ValueError, match="energy_variance must be positive"):
+    with pytest.raises(ValueError, match="energy_variance must be a positive number"):
         MCLMC(energy_variance=0.0)

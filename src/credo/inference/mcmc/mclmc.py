@@ -15,6 +15,7 @@ import jax.numpy as jnp
 from blackjax.adaptation.mass_matrix import welford_algorithm
 
 from credo import random
+from credo._checks import require_positive
 from credo.inference.guide import Guide
 from credo.inference.mcmc.trajectory import Point, ValueAndGrad, point_at
 from credo.inference.sampler import START_WHERE_FINITE, FlatSampler, LogDensity, flat
@@ -34,11 +35,6 @@ MEMORY_SHARE, MEMORY = 0.1, 10
 # The scales learn in windows, between these shares of the warm-up: with the scales of one, the next explores further.
 # Not earlier: scales that were learned on the way to the typical set slow it down.
 WINDOWS = ((0.3, 0.6), (0.65, 0.9))
-# L in units of the root of the sum of the variances, as Robnik et al. have it. A longer L makes more effective draws,
-# of another density: the sds of the functions of a 1-50-1 network, beside those of NUTS, were 1.00 to 1.03 at the
-# median of 40 inputs with 1, 0.98 to 1.06 with 2, 1.05 to 1.08 with 4, and 1.13 to 1.24 with 16, where the worst was
-# 2.6 (two seeds, two starts). `tests/statistical/test_widths.py` looks at them.
-PERSISTENCE = 1.0
 # How many powers of e a squared energy error may be off before the step size learns less from it (as in blackjax).
 TRUST = 9.0
 # One look changes the step size by no more than the sixth root of this.
@@ -98,7 +94,8 @@ class MCLMC(FlatSampler):
     step_size², error ∝ step_size³). `NUTS` has no such bias.
 
     Warm-up tunes the step size to that energy variance, the scale of each parameter, and L, the length after which the
-    direction is forgotten: the root of the sum of the variances in units of the scales. Then all stay.
+    direction is forgotten: the root of the sum of the variances in units of the scales, `persistence` times. Then all
+    stay.
 
         scaleᵢ² = sd(thetaᵢ)/sd(∂ log p/∂thetaᵢ)
 
@@ -120,6 +117,10 @@ class MCLMC(FlatSampler):
         thin: steps per kept draw. Steps are short: a network's draws are independent after some hundred of them.
         energy_variance: of the integrator, per parameter. An eighth of it halves the bias, and shortens the steps
             to 0.7 of their length.
+        persistence: of the direction. A longer one explores further, and its draws are of another density: the sds of
+            the functions of a 1-50-1 network, beside those of `NUTS`, were 1.00 to 1.03 at the median of 40 inputs with
+            1, 1.05 to 1.08 with 4, and 1.13 to 1.24 with 16, where the worst was 2.6 (two seeds, two starts). Where
+            chains are too short to arrive, that may be the lesser evil.
         preconditioned: whether warm-up learns the scale of each parameter; without it all have the same.
 
     >>> from credo import MAP
@@ -140,12 +141,12 @@ class MCLMC(FlatSampler):
     num_warmup: int = 5000
     thin: int = 50
     energy_variance: float = 5e-4
+    persistence: float = 1.0
     preconditioned: bool = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not self.energy_variance > 0:
-            raise ValueError(f"energy_variance must be positive, got {self.energy_variance}")
+        require_positive(energy_variance=self.energy_variance, persistence=self.persistence)
 
     def init(self, key: Key, model: Model, theta: Theta, data: Batch, held_out: Batch | None) -> MCLMCState:
         if model.num_parameters < 2:
@@ -240,12 +241,12 @@ class MCLMC(FlatSampler):
         is_known = (variance > 0) & (of_gradient > 0)
         learned = jnp.where(is_known, variance / jnp.where(is_known, of_gradient, 1.0), 1.0) ** (1 / 4)
         scale = learned if self.preconditioned else tuning.scale
-        length = PERSISTENCE * jnp.sqrt(jnp.sum(variance / scale**2))
+        length = self.persistence * jnp.sqrt(jnp.sum(variance / scale**2))
         if not is_last:
             # Chains on their way to the typical set vary less than they will: they must not forget where they go.
             length = jnp.maximum(length, tuning.length * jnp.linalg.norm(tuning.scale) / jnp.linalg.norm(scale))
         # No parameter moves faster than before: a step that is too long would throw the chain out of its mode.
-        step_size = jnp.minimum(tuning.step_size * jnp.min(tuning.scale / scale), length / PERSISTENCE / 4)
+        step_size = jnp.minimum(tuning.step_size * jnp.min(tuning.scale / scale), length / self.persistence / 4)
         zero = jnp.zeros(())
         afresh = jax.tree.map(jnp.zeros_like, tuning.moments)
         return Tuning(step_size, length, scale, jnp.array(jnp.inf), zero, zero, afresh)
