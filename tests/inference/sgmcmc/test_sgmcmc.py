@@ -338,7 +338,7 @@ def true_bias(step_size: float) -> float:
     [
         (SGLD(num_samples=2000, num_warmup=100, thin=5, step_size=0.4), "The step is too large"),
         (SGLD(num_samples=2000, num_warmup=100, thin=50, step_size=0.02), "The step will do: no bias is seen"),
-        (SGLD(num_samples=20, num_warmup=100, thin=5, step_size=0.02), "Too few effective draws"),
+        (SGLD(num_samples=20, num_warmup=100, thin=50, step_size=0.02), "Too few effective draws"),
     ],
     ids=["large", "small", "short"],
 )
