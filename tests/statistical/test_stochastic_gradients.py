@@ -33,9 +33,9 @@ LARGEST = np.linalg.eigvalsh(PRECISION)[-1]
 EYE = np.eye(4)
 # Steps are given as ελ for the largest precision λ: a chain is stable up to 4.
 RUN = {"num_samples": 4000, "num_warmup": 500, "thin": 5, "num_chains": 4}
-# The prediction for minibatches takes the curvature of all batches for the same: it is off by a share of ε, at the
-# largest step below by 3% of an sd (over 40 seeds z-scores averaged −2.3, with an ESS of 5,700).
-OF_MINIBATCHES = 0.05
+# The prediction for minibatches takes the curvature of all batches for the same. Over 40 seeds it was off by 3% of an
+# sd at the step ελ = 0.6, and by 1.4% at 0.1.
+OF_LARGE_STEPS, OF_SMALL_STEPS = 0.05, 0.02
 
 
 def step_size(stiffness: float) -> float:
@@ -167,16 +167,21 @@ def test_small_steps_give_the_posterior(method: SGLD, seed: int) -> None:
 # -- minibatches -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("stiffness", "friction"), [(0.6, 1.0), (0.3, 0.3), (0.15, 0.1)])
-def test_minibatches_add_the_noise_of_their_gradients(stiffness: float, friction: float, seed: int) -> None:
+@pytest.mark.parametrize(
+    ("stiffness", "friction", "slack"),
+    [(0.6, 1.0, OF_LARGE_STEPS), (0.3, 0.3, OF_LARGE_STEPS), (0.1, 0.1, OF_SMALL_STEPS)],
+)
+def test_minibatches_add_the_noise_of_their_gradients(
+    stiffness: float, friction: float, slack: float, seed: int
+) -> None:
     """By far less than independent batches would; a prediction without it fails."""
     # Draws every 7 steps come from all steps of an epoch of 6 alike.
-    settings = RUN | {"thin": 7, "step_size": step_size(stiffness), "batch_size": BATCH_SIZE}
+    settings = RUN | {"num_samples": 40_000, "thin": 7, "step_size": step_size(stiffness), "batch_size": BATCH_SIZE}
     draws, _, _ = fitted(SGLD(**settings) if friction == 1 else SGHMC(**settings, friction=friction), seed)
     recursion = Recursion.of(stiffness, friction)
-    assert_law(draws, recursion.covariance_of_minibatches(), OF_MINIBATCHES)
+    assert_law(draws, recursion.covariance_of_minibatches(), slack)
     with pytest.raises(AssertionError, match="off by"):
-        assert_law(draws, recursion.covariance(), OF_MINIBATCHES)
+        assert_law(draws, recursion.covariance(), slack)
 
 
 # -- preconditioning, decreasing steps ---------------------------------------------------------------------
@@ -204,7 +209,7 @@ def test_preconditioned_sgld_gives_the_posterior_as_the_step_shrinks(seed: int) 
     draws, run, _ = fitted(method, seed)
     predicted = Recursion.of(0.005 * LARGEST / NUM_DATA, 1.0, metric_of(run)).covariance()
     bias = 0.5 * (np.linalg.eigvals(predicted @ PRECISION).real.max() - 1)
-    assert bias < 0.03
+    assert bias < 0.02
     assert_moments(draws, TARGET.mean, TARGET.sd, bias=bias)
 
 
@@ -291,7 +296,7 @@ def test_missing_scale_of_the_batch_fails(method: type[SGLD], seed: int) -> None
     """The batch says that it is the whole data set, so that N/n = 1; ε is the same as before."""
     right = method(**RUN, step_size=step_size(0.1), batch_size=BATCH_SIZE)
     predicted = Recursion.of(0.1, getattr(right, "friction", 1.0)).covariance_of_minibatches()
-    assert_law(fitted(right, seed)[0], predicted, OF_MINIBATCHES)
+    assert_law(fitted(right, seed)[0], predicted, OF_SMALL_STEPS)
     wrong = replace(right, step_size=step_size(0.1) * BATCH_SIZE / NUM_DATA)
     with pytest.raises(AssertionError):
-        assert_law(fitted(wrong, seed, total=BATCH_SIZE)[0], predicted, OF_MINIBATCHES)
+        assert_law(fitted(wrong, seed, total=BATCH_SIZE)[0], predicted, OF_SMALL_STEPS)

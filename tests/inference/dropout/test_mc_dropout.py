@@ -299,11 +299,11 @@ def test_concrete_dropout_drops_noise_rather_than_signal(seed):
         return x[:, :3] @ params["signal"] + x[:, 3:] @ params["noise_only"]
 
     params = {name: np.ones((3, 1), np.float32) for name in ("signal", "noise_only")}
-    method = MCDropout(kind="concrete", drop_inputs=True, num_steps=6000)
+    method = MCDropout(kind="concrete", drop_inputs=True, num_steps=30_000)
     rates = credo.fit(credo.models.regression((two_layers, params)), (x, y), method, seed=seed).rates
-    assert rates["signal"] < 0.03  # from 0.1
-    # How far apart they are depends on the masks that were drawn: by a factor of 13 to 300 for the seeds 1 to 7.
-    assert rates["noise_only"] > 4 * rates["signal"]
+    # From 0.1, and slowly: one goes to zero, the other to a third.
+    assert rates["signal"] < 0.02
+    assert rates["noise_only"] > 0.15
 
 
 # -- trained elsewhere -------------------------------------------------------------------------------------
