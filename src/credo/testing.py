@@ -122,13 +122,8 @@ def check_chains_differ(case: Case) -> None:
 
 def check_network_is_untouched(case: Case) -> None:
     """The network that was passed in is the same afterwards, to the bit."""
-    before = [np.array(leaf) for leaf in jax.tree.leaves(nnx.state(case.net))]
-    case.fit()
-    after = [np.asarray(leaf) for leaf in jax.tree.leaves(nnx.state(case.net))]
-    same = len(before) == len(after) and all(
-        old.tobytes() == new.tobytes() for old, new in zip(before, after, strict=True)
-    )
-    _require(same, "fitting has changed the network that was passed in")
+    before, _, after = _bits(case.net), case.fit(), _bits(case.net)
+    _require(before == after, "fitting has changed the network that was passed in")
 
 
 def check_saved_and_loaded(case: Case) -> None:
@@ -188,6 +183,10 @@ def same_bits(one: Any, other: Any) -> bool:
     """Whether two posteriors consist of the same arrays, to the bit."""
     ours, theirs = pack(one)[1], pack(other)[1]
     return ours.keys() == theirs.keys() and all(ours[name].tobytes() == theirs[name].tobytes() for name in ours)
+
+
+def _bits(net: MLP) -> list[bytes]:
+    return [np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(nnx.state(net))]
 
 
 def _require(holds: bool, otherwise: str) -> None:

@@ -1,5 +1,6 @@
 """What all samplers share: chains that warm up, then keep one draw every few steps."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import jax
@@ -58,14 +59,9 @@ class FlatSampler(Sampler):
         return outcome.to_draws(self.to_config(), model, theta)
 
 
-class LogDensity:
-    """log p(theta, D) of a model and a batch, as a function of the flat vector."""
-
-    def __init__(self, model: Model, batch: Batch) -> None:
-        self.model, self.batch = model, batch
-
-    def __call__(self, position: Array) -> Array:
-        return self.model.log_joint(unravel_theta(self.model, position), self.batch)
+def log_density(model: Model, batch: Batch) -> Callable[[Array], Array]:
+    """log p(theta, D) as a function of the flat vector."""
+    return lambda position: model.log_joint(unravel_theta(model, position), batch)
 
 
 def flat(theta: Theta) -> Array:

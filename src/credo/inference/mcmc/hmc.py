@@ -15,7 +15,7 @@ from credo._checks import require_at_least, require_one_of
 from credo.inference.guide import Guide
 from credo.inference.mcmc import trajectory
 from credo.inference.mcmc.adaptation import Adaptation, Tuning
-from credo.inference.sampler import START_WHERE_FINITE, FlatSampler, LogDensity, flat
+from credo.inference.sampler import START_WHERE_FINITE, FlatSampler, flat, log_density
 from credo.models.program import Model
 from credo.typing import Array, Batch, Key, Theta
 
@@ -65,13 +65,13 @@ class Hamiltonian(FlatSampler):
         return Adaptation(self.num_warmup, self.target_acceptance, self.mass == "full")
 
     def init(self, key: Key, model: Model, theta: Theta, data: Batch, held_out: Batch | None) -> HamiltonianState:
-        point = trajectory.point_at(LogDensity(model, data), flat(theta))
+        point = trajectory.point_at(log_density(model, data), flat(theta))
         return HamiltonianState(jnp.array(0), point, self.adaptation.init(point.position.size, FIRST_STEP_SIZE))
 
     def step(
         self, key: Key, model: Model, state: HamiltonianState, batch: Batch
     ) -> tuple[HamiltonianState, HamiltonianInfo]:
-        point, transition = self.transition(key, state, LogDensity(model, batch))
+        point, transition = self.transition(key, state, log_density(model, batch))
         tuning = self.adaptation.update(state.tuning, state.step, point.position, transition.acceptance)
         info = HamiltonianInfo(log_joint=point.log_density, **transition._asdict(), step_size=state.tuning.step_size)
         return HamiltonianState(state.step + 1, point, tuning), info

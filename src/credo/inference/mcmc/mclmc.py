@@ -3,7 +3,8 @@
 Robnik, De Luca, Silverstein & Seljak (2023), Microcanonical Hamiltonian Monte Carlo; Robnik & Seljak (2023),
 Microcanonical Langevin Monte Carlo; as an ensemble, Sommer, Robnik, Nozadze, Seljak & Rügamer (2025), Microcanonical
 Langevin Ensembles: Advancing the Sampling of Bayesian Neural Networks. The scales are those of Seyboldt, Carlson &
-Carpenter (2024), Preconditioning Hamiltonian Monte Carlo by minimizing Fisher divergence.
+Carpenter (2024), Preconditioning Hamiltonian Monte Carlo by minimizing Fisher divergence. Beside blackjax's, scales
+learn from gradients too, and warm-up keeps no positions: a run can stop and go on at any step (docs/decisions.md).
 """
 
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from credo import random
 from credo._checks import require_positive
 from credo.inference.guide import Guide
 from credo.inference.mcmc.trajectory import Point, ValueAndGrad, point_at
-from credo.inference.sampler import START_WHERE_FINITE, FlatSampler, LogDensity, flat
+from credo.inference.sampler import START_WHERE_FINITE, FlatSampler, flat, log_density
 from credo.models.program import Model
 from credo.typing import Array, Batch, Key, Theta
 
@@ -107,9 +108,6 @@ class MCLMC(FlatSampler):
     square can exceed `energy_variance` a hundredfold (`infos["energy_change"]`). Sds of functions were then up to 3%
     larger than those of `NUTS`, at the median of the inputs that were looked at.
 
-    Beside blackjax's, a step takes 0.8 to 0.9 of the time, scales learn from gradients too, and warm-up keeps no
-    positions, so that a run can stop and go on at any step (docs/decisions.md).
-
     Started from `credo.MAP()` it is a *microcanonical Langevin ensemble*: every chain explores around an optimised
     member of its own, as in the example below.
 
@@ -153,12 +151,12 @@ class MCLMC(FlatSampler):
             raise ValueError(
                 "MCLMC turns a direction, so it needs at least two parameters, and the model has one; use credo.NUTS()"
             )
-        point = point_at(LogDensity(model, data), flat(theta))
+        point = point_at(log_density(model, data), flat(theta))
         direction = _unit(random.normal(key, point.position.shape))
         return MCLMCState(jnp.array(0), point, direction, self.first_tuning(direction.size))
 
     def step(self, key: Key, model: Model, state: MCLMCState, batch: Batch) -> tuple[MCLMCState, MCLMCInfo]:
-        value_and_grad = jax.value_and_grad(LogDensity(model, batch))
+        value_and_grad = jax.value_and_grad(log_density(model, batch))
         tuning = state.tuning
         turned = self.turn(key, state.direction, tuning.step_size / tuning.length)
         point, direction, energy_change = isokinetic(
