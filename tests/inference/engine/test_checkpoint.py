@@ -343,3 +343,24 @@ def test_survives_fifty_kills(tmp_path):
         done += check_kills(tmp_path, method, 13, seed)
         if done >= 50:
             break
+
+
+def test_a_conclusion_is_reached_once(tmp_path, monkeypatch):
+    """A fit that was killed in the curvature of its third member does not compute those of the first two again."""
+    around, calls = credo.Laplace.around, []
+
+    def counted(self, *arguments, **options):
+        calls.append(self)
+        if len(calls) == 3:
+            raise Killed
+        return around(self, *arguments, **options)
+
+    monkeypatch.setattr(credo.Laplace, "around", counted)
+    method = credo.DeepEnsemble(credo.Laplace("diagonal", training=credo.MAP(num_steps=5)), members=3)
+    model = credo.models.regression(NETWORK)
+    data = np.linspace(-1, 1, 20), np.linspace(-1, 1, 20)
+    with pytest.raises(Killed):
+        credo.fit(model, data, method, checkpoint=tmp_path)
+    found = credo.fit(model, data, method, checkpoint=tmp_path, resume=True)
+    assert len(calls) == 4
+    assert same_bits(found, credo.fit(model, data, method))
