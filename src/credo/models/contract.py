@@ -22,6 +22,35 @@ def check_program(trace: Mapping[str, Any], num_rows: int) -> None:
         raise ValueError("the program draws no latent variable: there is nothing to infer")
 
 
+def check_prior(dependencies: Mapping[str, frozenset[str]]) -> None:
+    """Refuse a prior that looks at the batch, which is another one at each step and for each method.
+
+    Arguments:
+        dependencies: for each site outside the plate `data`, whether its density depends on "x" or "y".
+    """
+    for name, seen in dependencies.items():
+        if seen:
+            what = " and ".join(sorted(seen))
+            raise ValueError(
+                f"the site {name!r} is outside the plate 'data', so it is part of the prior, but depends on the batch "
+                f"({what}), which differs from step to step; give the model inputs of its own, "
+                "credo.Model(program, inputs={'u': points}) with program(x, y=None, *, u) (inputs={'u': 'training'} "
+                "for the training inputs), or move the site into the plate"
+            )
+
+
+def check_inputs(trace: Mapping[str, Any], num_rows: Mapping[str, int]) -> None:
+    """Refuse a plate with the name of an input, but another size."""
+    for name, num in num_rows.items():
+        if name in trace and trace[name]["type"] != "plate":
+            raise ValueError(f"inputs: the program has a site {name!r} too; rename one of them")
+        if name in trace and trace[name]["args"][0] != num:
+            raise ValueError(
+                f"the plate {name!r} has size {trace[name]['args'][0]} for {num} rows of the input of that name; its "
+                f"size must be {name}.shape[0], so that some rows can stand for all of them"
+            )
+
+
 def check_xi(shapes: Mapping[str, tuple[int, ...]], xi: Theta) -> None:
     """Refuse values for params that the program does not have, or has in another shape."""
     for name, value in xi.items():

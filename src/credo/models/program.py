@@ -14,10 +14,14 @@ A latent *inside* the plate has one value per row. It is drawn from its own dist
     Σ log p(y | x, l, theta)    is on average at most    log p(D | theta)        (Jensen's inequality)
 
 and its own density enters nowhere: q(l) = p(l | x, theta) (paper, "Bayes by backpropagation").
+
+What stands outside the plate may look at inputs that the model declares (`models.inputs`), never at the batch: a
+consistency condition is a `factor` outside the plate, a part of the prior.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -29,15 +33,18 @@ from numpyro.distributions import biject_to
 
 from credo import random
 from credo._checks import require_at_least
+from credo._dataflow import dependencies
 from credo.data import as_data, as_inputs
-from credo.models.contract import check_program, check_xi
+from credo.models.contract import check_inputs, check_prior, check_program, check_xi
 from credo.models.description import Description, describe
 from credo.models.graph import Graph, graph_of
+from credo.models.inputs import NUM_EXAMPLE_ROWS, Inputs, as_declared
 from credo.models.sites import (
     LOCAL_NOISE,
     Sites,
     Xi,
     in_data_plate,
+    is_factor,
     is_local,
     local_key,
     log_density,
@@ -53,6 +60,9 @@ from credo.typing import Array, Batch, Key, Program, Theta
 
 T = TypeVar("T")
 
+# Draws of the latents for each draw of a prior with factors.
+NUM_CANDIDATES = 50
+
 
 @dataclass(frozen=True)
 class Model:
@@ -60,11 +70,14 @@ class Model:
 
     Arguments:
         program: draws the latents, opens `numpyro.plate("data", x.shape[0])`, observes `y` inside it.
+        inputs: arrays that the prior looks at, by the names of further arguments of the program,
+            `program(x, y=None, *, u)`: in the user's units, or "training" for the training inputs. See `models.inputs`.
         config: how to build the model again, for `credo.load`; None for a program of the user's own.
         initial: the network's own starting values, if any, as a function of an input batch.
         check: raises a ValueError if data do not fit the model; its batch has the shape of x only, and all of y.
         rows: the shape of the data, from `bind`.
         xi: constants for the params, from `freeze`.
+        constants: the declared inputs as arrays, from `bind`.
 
     >>> import numpyro, numpyro.distributions as dist
     >>> def program(x, y=None):
@@ -77,11 +90,17 @@ class Model:
     """
 
     program: Program
+    # What is declared is compared once it is bound.
+    inputs: Any = field(default=None, compare=False, kw_only=True)
     config: "ModelConfig | None" = None
     initial: Callable[[Any], Theta] | None = None
     check: Callable[[Batch], None] | None = None
     rows: "RowShapes | None" = None
     xi: Xi | None = None
+    constants: Inputs = Inputs()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "inputs", as_declared(self.inputs))
 
     def bind(self, data: Any) -> "Model":
         """This model for data of that shape: checked, with the names and shapes of theta known."""
@@ -91,13 +110,30 @@ class Model:
         batch = Batch(x, data.scaling.targets(data.y), data.size)  # type: ignore[arg-type]
         if self.check is not None:
             self.check(batch)
-        bound = replace(self, rows=RowShapes.of(batch))
+        constants = Inputs() if self.inputs is None else self.inputs.bound(data)
+        bound = replace(self, rows=RowShapes.of(batch), constants=constants)
         bound._look(lambda trace: check_program(trace, bound._bound.num))
+        bound._look(
+            lambda trace: check_inputs(trace, {name: len(bound._examples[name]) for name, _ in constants.items})
+        )
+        if self.config is None:  # credo's own programs keep to it
+            bound._check_prior()
+        bound = replace(bound, constants=constants.kept(bound.inputs_of_y))
         check_xi(bound._xi_shapes, bound.frozen_xi)
         for name, value in bound.initial_xi().items():
             if not np.all(np.isfinite(value)):
                 raise ValueError(f"the param {name!r} starts outside its constraint, or on its boundary")
         return bound
+
+    def _check_prior(self) -> None:
+        """Refuse a prior that looks at the batch."""
+        example = self.example()
+        theta = {name: jnp.zeros(leaf.shape) for name, leaf in self.template.items()}
+
+        def terms(batch: dict[str, Array]) -> dict[str, Array]:
+            return self._prior_terms(self._trace(theta, batch["x"], batch.get("y"))[0])
+
+        check_prior(dependencies(terms, {"x": example.x} if example.y is None else {"x": example.x, "y": example.y}))
 
     @property
     def _bound(self) -> "RowShapes":
@@ -116,6 +152,13 @@ class Model:
     def log_prior(self, theta: Theta) -> Array:
         """log p(theta) of the unconstrained theta, log-Jacobians and factors outside the plate included."""
         return self._log_sums(theta, self.example(), _any_key)[0]
+
+    def log_factors(self, theta: Theta) -> Array:
+        """The part of log p(theta) that conditions the latents on something: `factor`s outside the plate."""
+        example = self.example()
+        trace = self._trace(theta, example.x, example.y, inputs=self._inputs_of(example))[0]
+        terms = self._prior_terms({name: trace[name] for name in self.factors})
+        return sum(terms.values(), jnp.zeros(()))
 
     def log_likelihood(self, theta: Theta, batch: Batch, *, key: Key | None = None) -> Array:
         """Σ_batch log p(y | x, theta): what is inside the plate `data`. Local latents need a key."""
@@ -156,25 +199,77 @@ class Model:
     def _log_sums(
         self, theta: Theta, batch: Batch, local: Callable[[], Key], moments: tuple[Theta, Theta] | None = None
     ) -> tuple[Array, Array]:
-        trace, log_jacobian = self._trace(theta, batch.x, batch.y, local)
-        log_prior, log_likelihood = log_jacobian, jnp.zeros(())
-        for site in trace.values():
-            if site["type"] != "sample" or is_local(site):
-                continue
-            if in_data_plate(site):
-                log_likelihood = log_likelihood + log_density(site)
-            else:
-                log_prior = log_prior + log_density(site, moments)
-        return log_prior, log_likelihood
+        trace, log_jacobian = self._trace(theta, batch.x, batch.y, local, self._inputs_of(batch))
+        log_likelihood = sum((log_density(site) for site in trace.values() if _is_seen(site)), jnp.zeros(()))
+        return sum(self._prior_terms(trace, moments).values(), log_jacobian), log_likelihood
+
+    def _prior_terms(self, trace: dict[str, Any], moments: tuple[Theta, Theta] | None = None) -> dict[str, Array]:
+        """What each site outside the plate `data` adds to log p(theta), without the log-Jacobians."""
+        outside = [site for site in trace.values() if site["type"] == "sample" and not in_data_plate(site)]
+        return {site["name"]: self._share(site) * log_density(site, moments) for site in outside}
+
+    def _share(self, site: dict[str, Any]) -> float:
+        """N/n of a sum over n of the N rows of an input, which stands in a plate of its name."""
+        for frame in site["cond_indep_stack"]:
+            if frame.name in self.constants:
+                return self.constants[frame.name].shape[0] / frame.size
+        return 1.0
 
     def _trace(
-        self, theta: Theta, x: Array, y: Array | None, local: Callable[[], Key] | None = None
+        self,
+        theta: Theta,
+        x: Array,
+        y: Array | None,
+        local: Callable[[], Key] | None = None,
+        inputs: Mapping[str, Any] | None = None,
     ) -> tuple[dict[str, Any], Array]:
+        """A run of the program at theta; without inputs, with some that stand for those on which y does not depend."""
         sites = Sites(theta, self.frozen_xi, local or _any_key)
+        given = self._examples if inputs is None else inputs
         # Every latent is given and nobody reads an unobserved y: the compiler drops what the seed draws.
         with handlers.trace() as trace, handlers.seed(rng_seed=0), sites, Masks(theta):
-            self.program(x, y)
+            self.program(x, y, **given)
         return trace, sites.log_jacobian
+
+    # -- inputs of its own -----------------------------------------------------------------------------------
+
+    def with_inputs(self, batch: Batch) -> Batch:
+        """The batch with the model's own inputs, so that compiled code takes them as arguments, not as constants."""
+        if not self.constants.items:
+            return batch
+        return batch._replace(inputs=jax.tree.map(jnp.asarray, self.constants.values()))
+
+    def _inputs_of(self, batch: Batch) -> Mapping[str, Any]:
+        return self.constants.values() if batch.inputs is None else batch.inputs
+
+    @cached_property
+    def summed_inputs(self) -> frozenset[str]:
+        """The inputs with a plate of their own: some of their rows can stand for all of them."""
+        trace = self._look(lambda trace: trace, self._placeholders)
+        return frozenset(name for name in self._placeholders if trace.get(name, {}).get("type") == "plate")
+
+    @cached_property
+    def inputs_of_y(self) -> frozenset[str]:
+        """The inputs that p(y | x, theta) depends on, or may: predictions cannot do without them."""
+
+        def of_y(inputs: dict[str, Array]) -> dict[str, Any]:
+            return {"y": jax.tree.leaves(self._prior_trace(jax.random.key(0), inputs)["y"]["fn"])}
+
+        return dependencies(of_y, self._placeholders)["y"] if self._placeholders else frozenset()
+
+    @cached_property
+    def _placeholders(self) -> dict[str, np.ndarray]:
+        return {name: one.placeholder() for name, one in self.constants.items}
+
+    @cached_property
+    def _examples(self) -> dict[str, Any]:
+        """The inputs for a run that only y, or the names and shapes of theta, are asked of."""
+        found = {}
+        for name, one in self.constants.items:
+            few = name in self.summed_inputs and name not in self.inputs_of_y
+            placeholder = one.placeholder(NUM_EXAMPLE_ROWS if few else None)
+            found[name] = placeholder if few or one.value is None else one.value
+        return found
 
     # -- theta ---------------------------------------------------------------------------------------------
 
@@ -212,13 +307,42 @@ class Model:
         return frozenset(name for name in self.template if has_latent_above(name))
 
     @cached_property
+    def factors(self) -> frozenset[str]:
+        """The sites outside the plate `data` that are observed: they condition the latents, and draw nothing."""
+        return self._look(lambda trace: frozenset(name for name, site in trace.items() if is_factor(site)))
+
+    @cached_property
     def has_local_latents(self) -> bool:
         """Whether the program draws latents inside the plate `data`, one value per row."""
         return self._look(lambda trace: any(is_local(site) for site in trace.values()))
 
     def sample_prior(self, key: Key, num: int) -> Theta:
-        """`num` draws of theta from the prior: every leaf gains a leading axis."""
-        return jax.vmap(lambda key: unconstrained_latents(self._prior_trace(key)))(jax.random.split(key, num))
+        """`num` draws of theta from the prior, whose `factors` are not looked at: every leaf gains a leading axis."""
+        return jax.vmap(self._prior_draw)(jax.random.split(key, num))
+
+    def sample_conditioned_prior(self, key: Key, num: int) -> Theta:
+        """`num` draws of theta from the prior with its `factors`, p(theta) exp(Σ factors).
+
+        They are chosen among fifty times as many draws of p(theta), with probabilities ∝ exp(Σ factors): a warning says
+        if the factors leave too few of these to choose from.
+        """
+        draw_key, choice_key = jax.random.split(key)
+        keys = jax.random.split(draw_key, NUM_CANDIDATES * num)
+        # One after another, and forgotten: all candidates of a large network would not fit into memory.
+        log_weights = jax.lax.map(lambda key: self.log_factors(self._prior_draw(key)), keys, batch_size=num)
+        weights = jax.nn.softmax(log_weights)
+        effective = float(1 / jnp.sum(weights**2))
+        if effective < num:
+            warnings.warn(
+                f"the prior's factors ({', '.join(sorted(self.factors))}) leave about {effective:.0f} of {len(keys):,} "
+                f"draws: what is shown of the prior is rougher than {num} draws would be",
+                stacklevel=3,
+            )
+        chosen = jax.random.choice(choice_key, len(keys), (num,), p=weights)
+        return jax.vmap(self._prior_draw)(keys[chosen])
+
+    def _prior_draw(self, key: Key) -> Theta:
+        return unconstrained_latents(self._prior_trace(key))
 
     def initial_theta(self, key: Key) -> Theta:
         """A starting point: the network's own values where it has any, else a draw from the prior.
@@ -248,7 +372,8 @@ class Model:
         require_at_least(1, num_draws=num_draws)
         inputs = as_inputs(x, None if self.rows is None else self.rows.x_shape[1:])
         bound = self if self.rows is not None else replace(self, rows=RowShapes.of_inputs(inputs))
-        draws = bound.sample_prior(random.key(seed), num_draws)
+        sample = bound.sample_conditioned_prior if bound.factors else bound.sample_prior
+        draws = sample(random.key(seed), num_draws)
         if bound.has_local_latents:
             draws[LOCAL_NOISE] = jax.random.bits(random.key(seed), (num_draws,))
         return predictive(bound, draws, inputs)
@@ -256,7 +381,7 @@ class Model:
     def graph(self) -> "Graph":
         """The program as a Bayesian belief network: nodes, edges and plates."""
         example = self.example()
-        return graph_of(self.program, example.x, example.y)
+        return graph_of(self.program, example.x, example.y, self._examples)
 
     # -- xi ------------------------------------------------------------------------------------------------
 
@@ -308,20 +433,20 @@ class Model:
 
     # -- traces --------------------------------------------------------------------------------------------
 
-    def _prior_trace(self, key: Key) -> dict[str, Any]:
-        example = self.example()
+    def _prior_trace(self, key: Key, inputs: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        example, given = self.example(), self._examples if inputs is None else inputs
         skip_y = handlers.substitute(substitute_fn=zeros_for_y)
         with handlers.trace() as trace, handlers.seed(rng_seed=key), skip_y, Sites({}, self.frozen_xi):
-            self.program(example.x, example.y)
+            self.program(example.x, example.y, **given)
         return trace
 
-    def _look(self, read: Callable[[dict[str, Any]], T]) -> T:
+    def _look(self, read: Callable[[dict[str, Any]], T], inputs: Mapping[str, Any] | None = None) -> T:
         """What `read` finds in a trace of the program; nothing is computed."""
         found: list[T] = []
         # Frozen values are checked against what is found here, so they must not decide it.
         free = replace(self, xi=None)
         # JAX draws Poisson numbers with threefry keys only, and a discrete latent must get as far as its refusal.
-        jax.eval_shape(lambda: found.append(read(free._prior_trace(jax.random.key(0, impl="threefry2x32")))))
+        jax.eval_shape(lambda: found.append(read(free._prior_trace(jax.random.key(0, impl="threefry2x32"), inputs))))
         return found[0]
 
 
@@ -332,6 +457,11 @@ def _shapes(arrays: Theta) -> dict[str, tuple[int, ...]]:
 def _any_key() -> Key:
     """For local latents on whose values nothing depends."""
     return random.key(0)
+
+
+def _is_seen(site: dict[str, Any]) -> bool:
+    """Whether a site is a part of the likelihood."""
+    return site["type"] == "sample" and in_data_plate(site) and not is_local(site)
 
 
 def _given(key: Key | None) -> Key:

@@ -110,6 +110,11 @@ def is_local(site: SiteOfTrace) -> bool:
     return _is_drawn(site) and in_data_plate(site)
 
 
+def is_factor(site: SiteOfTrace) -> bool:
+    """Whether a site is observed outside the plate `data`: a condition on the latents, part of the prior."""
+    return site["type"] == "sample" and site["is_observed"] and not in_data_plate(site)
+
+
 def in_data_plate(site: SiteOfTrace) -> bool:
     return any(frame.name == "data" for frame in site["cond_indep_stack"])
 
