@@ -39,9 +39,10 @@ def check_prior(dependencies: Mapping[str, frozenset[str]]) -> None:
             )
 
 
-def check_inputs(trace: Mapping[str, Any], num_rows: Mapping[str, int]) -> None:
+def check_inputs(trace: Mapping[str, Any], inputs: Mapping[str, Any]) -> None:
     """Refuse a plate with the name of an input, but another size."""
-    for name, num in num_rows.items():
+    for name, array in inputs.items():
+        num = array.shape[0] if array.ndim else 1
         if name in trace and trace[name]["type"] != "plate":
             raise ValueError(f"inputs: the program has a site {name!r} too; rename one of them")
         if name in trace and trace[name]["args"][0] != num:

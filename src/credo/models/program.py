@@ -38,7 +38,7 @@ from credo.data import as_data, as_inputs
 from credo.models.contract import check_inputs, check_prior, check_program, check_xi
 from credo.models.description import Description, describe
 from credo.models.graph import Graph, graph_of
-from credo.models.inputs import NUM_EXAMPLE_ROWS, Inputs, as_declared
+from credo.models.inputs import NO_INPUTS, NUM_EXAMPLE_ROWS, Inputs, as_declared
 from credo.models.sites import (
     LOCAL_NOISE,
     Sites,
@@ -97,7 +97,7 @@ class Model:
     check: Callable[[Batch], None] | None = None
     rows: "RowShapes | None" = None
     xi: Xi | None = None
-    constants: Inputs = Inputs()
+    constants: Inputs = NO_INPUTS
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "inputs", as_declared(self.inputs))
@@ -110,12 +110,10 @@ class Model:
         batch = Batch(x, data.scaling.targets(data.y), data.size)  # type: ignore[arg-type]
         if self.check is not None:
             self.check(batch)
-        constants = Inputs() if self.inputs is None else self.inputs.bound(data)
+        constants = NO_INPUTS if self.inputs is None else self.inputs.bound(data)
         bound = replace(self, rows=RowShapes.of(batch), constants=constants)
         bound._look(lambda trace: check_program(trace, bound._bound.num))
-        bound._look(
-            lambda trace: check_inputs(trace, {name: len(bound._examples[name]) for name, _ in constants.items})
-        )
+        bound._look(lambda trace: check_inputs(trace, bound._placeholders), bound._placeholders)
         if self.config is None:  # credo's own programs keep to it
             bound._check_prior()
         bound = replace(bound, constants=constants.kept(bound.inputs_of_y))

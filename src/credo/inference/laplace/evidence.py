@@ -6,7 +6,7 @@ With H the curvature of the log likelihood at theta*, P that of the log prior, a
 
 Paper, "Learning the prior". It is a differentiable function of xi: prior scales enter by P, a noise scale by H. The
 evidence is high where the data are fitted by weights that need not be tuned finely: it weighs fit against complexity,
-and compares architectures without held-out data. A prior with factors is known up to a constant, and so is its evidence.
+and compares architectures without held-out data. A prior with factors is known up to a constant; so is its evidence.
 
 MacKay, "A practical Bayesian framework for backpropagation networks" (1992); Immer et al., "Scalable marginal
 likelihood estimation for model selection in deep learning" (2021).
