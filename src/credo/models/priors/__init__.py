@@ -11,6 +11,7 @@ from credo.models.priors.custom import Custom, distribution_from_config, distrib
 from credo.models.priors.hierarchical import HalfCauchy, Horseshoe, half_cauchy, horseshoe, relevance
 from credo.models.priors.independent import FanIn, Laplace, Normal, ScaleMixture, fan_in, laplace, normal, scale_mixture
 from credo.models.priors.learned import Learned, learned
+from credo.models.priors.matching import Matched, matching
 from credo.models.priors.ordered import Ordered, OrderedNormal, ordered
 from credo.models.priors.points import Point, point
 from credo.models.priors.regularizers import (
@@ -39,6 +40,7 @@ __all__ = [
     "Horseshoe",
     "Laplace",
     "Learned",
+    "Matched",
     "Normal",
     "Ordered",
     "OrderedNormal",
@@ -64,6 +66,7 @@ __all__ = [
     "horseshoe",
     "laplace",
     "learned",
+    "matching",
     "normal",
     "ordered",
     "point",

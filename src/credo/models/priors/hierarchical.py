@@ -73,8 +73,7 @@ def half_cauchy(scale: float = 1.0, *, per: str = "array", centred: bool = False
     HalfCauchy(scale=0.5, per='layer', centred=False)
     """
     require_one_of(SHARED_BY, per=per)
-    require_one_of((True, False), centred=centred)
-    return HalfCauchy(positive("scale", scale), per, bool(centred))
+    return HalfCauchy(positive("scale", scale), per, _is_set("centred", centred))
 
 
 def relevance(scale: float = 1.0) -> HalfCauchy:
@@ -106,8 +105,7 @@ def horseshoe(scale: float = 0.1, *, slab: float = 2.0, centred: bool = False) -
     >>> horseshoe(0.01, slab=1.0)
     Horseshoe(scale=0.01, slab=1.0, centred=False)
     """
-    require_one_of((True, False), centred=centred)
-    return Horseshoe(positive("scale", scale), positive("slab", slab), bool(centred))
+    return Horseshoe(positive("scale", scale), positive("slab", slab), _is_set("centred", centred))
 
 
 def _scaled(parameter: Parameter, scale: Array, centred: bool) -> Array:
@@ -116,3 +114,9 @@ def _scaled(parameter: Parameter, scale: Array, centred: bool) -> Array:
         return numpyro.sample(parameter.path, fill(dist.Normal(0.0, scale), parameter.shape))
     z = numpyro.sample(f"{parameter.path}.z", fill(dist.Normal(0.0, 1.0), parameter.shape))
     return numpyro.deterministic(parameter.path, scale * z)
+
+
+def _is_set(name: str, flag: bool) -> bool:
+    if not isinstance(flag, bool):
+        raise ValueError(f"{name} must be True or False, got {flag!r}")
+    return flag
