@@ -104,6 +104,7 @@ def test_a_network_of_points_has_nothing_to_infer():
         (lambda: priors.point(priors.learned()), "would shrink around a point without end"),
         (lambda: model({"hidden.*": priors.point(dist.HalfNormal(1.0))}).bind((X, Y)), "moves over all real numbers"),
         (lambda: model({"hidden.0.bias": priors.point(priors.ordered())}).bind((X, Y)), "moves over all real numbers"),
+        (lambda: credo.Laplace().from_trained(model(), (X, Y)), "'hidden.0.bias' is no latent of the model"),
         (lambda: model({"hiden.*": "point"}).bind((X, Y)), "'hiden.*' matches no parameter"),
         (
             lambda: credo.models.paperfold(prior={"gamma": "point"}).bind((np.zeros((4, 2)), np.zeros(4))),
