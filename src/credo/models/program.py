@@ -429,6 +429,11 @@ class Model:
     def _xi_shapes(self) -> dict[str, tuple[int, ...]]:
         return self._look(lambda trace: _shapes(unconstrained_params(trace)))
 
+    @cached_property
+    def points(self) -> frozenset[str]:
+        """The xi that are weights of point layers (`credo.priors.point`), not parameters of a prior."""
+        return self._look(lambda trace: frozenset(name for name in self._xi_shapes if "point" in trace[name]["kwargs"]))
+
     # -- traces --------------------------------------------------------------------------------------------
 
     def _prior_trace(self, key: Key, inputs: Mapping[str, Any] | None = None) -> dict[str, Any]:
