@@ -51,11 +51,10 @@ def as_condition(condition: Any) -> Condition:
     >>> as_condition(lambda f, x: (f(x)[:, 0] - 1) ** 2).name
     'custom'
     """
-    if callable(condition) and all(hasattr(condition, part) for part in ("name", "prepare", "to_config")):
-        return condition
-    # A maker that was not called, such as `credo.conditions.smooth`, would be taken for a penalty.
-    if callable(condition) and condition not in CONDITIONS.values():
-        return Custom(condition)
+    # A maker or a class that was not called, such as `credo.conditions.smooth`, would be taken for a penalty.
+    if callable(condition) and not isinstance(condition, type) and condition not in CONDITIONS.values():
+        is_whole = all(hasattr(condition, part) for part in ("name", "prepare", "to_config"))
+        return condition if is_whole else Custom(condition)
     raise ValueError(
         f"condition: {condition!r} is not a condition; pass a function (function, x) -> penalties, one per row, or one "
         f"of credo.conditions, such as credo.conditions.smooth(); there are {', '.join(CONDITIONS)}"

@@ -31,6 +31,13 @@ def as_column(condition: str, column: object) -> Column:
     return int(column)
 
 
+def as_sign(condition: str, sign: object) -> int:
+    """A direction as users pass it: "+" or 1, "-" or −1."""
+    if isinstance(sign, bool) or sign not in ("+", "-", 1, -1):
+        raise ValueError(f"{condition}: a sign is '+' or '-' (or 1 or -1), got {sign!r}")
+    return 1 if sign in ("+", 1) else -1
+
+
 def checked_columns(condition: str, columns: Sequence[Column], num_columns: int) -> list[int]:
     """The columns by number, if they are in range and no name is left that nobody has resolved."""
     numbers = []

@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Protocol
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from credo.typing import Array
@@ -90,7 +91,7 @@ class Custom(Ready):
         return name if name.isidentifier() else "custom"
 
     def __call__(self, function: Function, rows: Array, **constants: Array) -> Array:
-        penalties = self.function(function, rows)
+        penalties = jnp.asarray(self.function(function, rows))
         return penalties[:, 0] if penalties.ndim == 2 and penalties.shape[1] == 1 else penalties
 
     def to_config(self) -> dict[str, Any]:

@@ -8,10 +8,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from credo._checks import require_at_least, require_one_of
-from credo.models.conditions.columns import Column, as_column, checked_columns, number_of
+from credo._checks import require_at_least
+from credo.models.conditions.columns import Column, as_column, as_sign, checked_columns, number_of
 from credo.models.conditions.condition import Function, Ready, checked_points
-from credo.models.conditions.outputs import chosen
+from credo.models.conditions.outputs import check_choice, chosen
 from credo.typing import Array
 
 
@@ -54,12 +54,12 @@ class Convex(Ready):
 def convex(
     columns: Sequence[Any] | None = None,
     *,
-    sign: int = 1,
+    sign: int | str = 1,
     output: int | None = None,
     label: int | None = None,
     seed: int = 0,
 ) -> Convex:
-    """The function is convex (sign 1) or concave (sign −1), also where it is made of ReLUs.
+    """The function is convex or concave, also where it is made of ReLUs.
 
         C(theta, (a, b)) = relu(sign · (f((a + b)/2) − (f(a) + f(b))/2))²
 
@@ -67,6 +67,7 @@ def convex(
 
     Arguments:
         columns: convex along these, by number or name, while the others are held; None for all of them.
+        sign: 1 or "+" for convex, −1 or "-" for concave.
         output, label: as of `monotone`.
         seed: of the pairs.
 
@@ -77,15 +78,14 @@ def convex(
 
     Reference: Boyd, Vandenberghe, 2004, Convex optimization, section 3.1.
     """
-    require_one_of((1, -1), sign=sign)
     require_at_least(0, seed=seed)
-    if output is not None and label is not None:
-        raise ValueError("convex: pass output (a target) or label (a class), not both")
+    check_choice("convex", output, label)
+    direction = as_sign("convex", sign)
     if columns is None:
-        return Convex(None, sign, output, label, seed)
+        return Convex(None, direction, output, label, seed)
     if isinstance(columns, str) or not isinstance(columns, Sequence) or not columns:
         raise ValueError(f"convex: columns must be a list of columns, such as [0, 2], or None for all, got {columns!r}")
-    return Convex(tuple(as_column("convex", column) for column in columns), sign, output, label, seed)
+    return Convex(tuple(as_column("convex", column) for column in columns), direction, output, label, seed)
 
 
 def _partners(num: int, seed: int) -> np.ndarray:

@@ -36,9 +36,9 @@ class Neighbours(Ready):
         return _numbers(edges), {"points": points, "edges": edges, "weights": weights.astype(points.dtype)}
 
     def __call__(self, function: Function, rows: Array, **constants: Array) -> Array:
-        edges, points = constants["edges"][rows], constants["points"]
-        first, second = _at_ends(lambda x: means(function, x), points, edges)
-        return constants["weights"][rows] * jnp.sum((first - second) ** 2, axis=-1)
+        points, edges, weights = (jnp.asarray(constants[name]) for name in ("points", "edges", "weights"))
+        first, second = _at_ends(lambda x: means(function, x), points, edges[rows])
+        return weights[rows] * jnp.sum((first - second) ** 2, axis=-1)
 
 
 @dataclass(frozen=True)
@@ -61,9 +61,9 @@ class FisherSnedecor(Ready):
         return _numbers(edges), {"points": points, "edges": edges, "squared": squared.astype(points.dtype)}
 
     def __call__(self, function: Function, rows: Array, **constants: Array) -> Array:
-        points = constants["points"]
-        first, second = _at_ends(function, points, constants["edges"][rows])
-        ratio = self.scale * jnp.sum((first - second) ** 2, axis=-1) / constants["squared"][rows]
+        points, edges, squared = (jnp.asarray(constants[name]) for name in ("points", "edges", "squared"))
+        first, second = _at_ends(function, points, edges[rows])
+        ratio = self.scale * jnp.sum((first - second) ** 2, axis=-1) / squared[rows]
         # F of one output has the mode zero with infinite density; with n = 2 the density is finite there.
         n, m = self.dims or (max(first.shape[-1], 2), int(np.prod(points.shape[1:])))
         return f_penalty(ratio, n, m)

@@ -3,8 +3,16 @@
 import jax
 import jax.numpy as jnp
 
+from credo._checks import require_at_least
 from credo.models.conditions.condition import Function
 from credo.typing import Array
+
+
+def check_choice(name: str, output: int | None, label: int | None) -> None:
+    """Refuse what is no output and no class, before there is a model."""
+    if output is not None and label is not None:
+        raise ValueError(f"{name}: pass output (a target) or label (a class), not both")
+    require_at_least(0, **{key: value for key, value in (("output", output), ("label", label)) if value is not None})
 
 
 def num_predicted(function: Function, x: Array) -> int:
@@ -34,7 +42,7 @@ def chosen(name: str, function: Function, x: Array, *, output: int | None, label
     """
     if label is not None:
         classes = logits(name, function, x)
-        _check_choice(name, "label", label, classes.shape[-1])
+        _check_range(name, "label", label, classes.shape[-1])
         others = jnp.delete(classes, label, axis=-1, assume_unique_indices=True)
         return classes[:, label] - jax.nn.logsumexp(others, axis=-1)
     outputs = means(function, x)
@@ -43,10 +51,10 @@ def chosen(name: str, function: Function, x: Array, *, output: int | None, label
             f"{name}: the model has {outputs.shape[-1]} outputs; say which one is meant, output= (a target, from 0) or "
             "label= (a class)"
         )
-    _check_choice(name, "output", output or 0, outputs.shape[-1])
+    _check_range(name, "output", output or 0, outputs.shape[-1])
     return outputs[:, output or 0]
 
 
-def _check_choice(name: str, argument: str, choice: int, num: int) -> None:
-    if not 0 <= choice < num:
+def _check_range(name: str, argument: str, choice: int, num: int) -> None:
+    if choice >= num:
         raise ValueError(f"{name}: {argument} must be from 0 to {num - 1}, got {choice}")

@@ -12,14 +12,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from credo._checks import require_at_least, require_one_of
-from credo.models.conditions.columns import Column, as_column, checked_columns, number_of, scales_of
+from credo.models.conditions.columns import Column, as_column, as_sign, checked_columns, number_of, scales_of
 from credo.models.conditions.condition import Function, Ready, checked_points
 from credo.models.conditions.derivatives import along, gradients, units
-from credo.models.conditions.outputs import chosen, means, num_predicted
+from credo.models.conditions.outputs import check_choice, chosen, means, num_predicted
 from credo.typing import Array
-
-SIGNS = {"+": 1, "-": -1, 1: 1, -1: -1}
 
 
 @dataclass(frozen=True)
@@ -108,11 +105,10 @@ def monotone(
     Reference: Sill, Abu-Mostafa, 1996, Monotonicity hints.
     """
     pairs = directions.items() if isinstance(directions, Mapping) else directions
-    signed = [(as_column("monotone", column), _sign(sign)) for column, sign in pairs]
+    signed = [(as_column("monotone", column), as_sign("monotone", sign)) for column, sign in pairs]
     if not signed:
         raise ValueError("monotone: directions is empty; name at least one column, such as {0: '+'}")
-    if output is not None and label is not None:
-        raise ValueError("monotone: pass output (a target) or label (a class), not both")
+    check_choice("monotone", output, label)
     if not np.isfinite(margin):
         raise ValueError(f"monotone: margin must be a finite number, got {margin!r}")
     return Monotone(_consistent(signed), output, label, float(margin))
@@ -134,8 +130,8 @@ def smooth(order: int = 1) -> Smooth:
 
     Reference: Bishop, 1993, Curvature-driven smoothing; Drucker, LeCun, 1992, Double backpropagation.
     """
-    require_at_least(1, order=order)
-    require_one_of((1, 2), order=order)
+    if order not in (1, 2):
+        raise ValueError(f"smooth: order must be 1 (slopes) or 2 (curvature), got {order!r}")
     return Smooth(int(order))
 
 
@@ -152,12 +148,6 @@ def _curvature(f: Any, x: Array, scales: Array) -> Array:
 def _squares(values: Array) -> Array:
     """Sums of squares over all axes but that of the rows, the second."""
     return jnp.sum(values**2, axis=(0, *range(2, values.ndim)))
-
-
-def _sign(sign: Any) -> int:
-    if isinstance(sign, bool) or sign not in SIGNS:
-        raise ValueError(f"monotone: a direction is '+' or '-' (or 1 or -1), got {sign!r}")
-    return SIGNS[sign]
 
 
 def _consistent(signed: Iterable[tuple[Column, int]]) -> tuple[tuple[Column, int], ...]:

@@ -33,6 +33,8 @@ def permute(x: Array, order: tuple[int, ...]) -> Array:
 
 def shift(x: Array, by: float | tuple[float, ...]) -> Array:
     """x + by, with one number for all columns or one for each: invariance under it is a period."""
+    if isinstance(by, tuple) and len(by) != x.shape[-1]:
+        raise ValueError(f"shift: there are {len(by)} numbers for rows of {x.shape[-1]} columns")
     return x + jnp.asarray(by, x.dtype)
 
 
