@@ -90,7 +90,7 @@ def activations(
         noise=_noise_config(chosen_noise),
         likelihood=likelihood,
     )
-    return Model(program, config=config, check=check)
+    return Model(program, config=config, check=check, local="epistemic")
 
 
 def activations_from_config(config: Mapping[str, Any]) -> Model:

@@ -23,7 +23,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -32,7 +32,7 @@ from numpyro import handlers
 from numpyro.distributions import biject_to
 
 from credo import random
-from credo._checks import require_at_least
+from credo._checks import require_at_least, require_one_of
 from credo._dataflow import dependencies
 from credo.data import as_data, as_inputs
 from credo.models.contract import check_inputs, check_prior, check_program, check_xi
@@ -46,7 +46,7 @@ from credo.models.sites import (
     in_data_plate,
     is_factor,
     is_local,
-    local_key,
+    local_values,
     log_density,
     normal_of,
     unconstrained_latents,
@@ -56,6 +56,7 @@ from credo.models.sites import (
 from credo.networks.masks import Masks
 from credo.predictive import Predictive, predictive
 from credo.predictive.conditional import Conditional
+from credo.predictive.mixed import mixed
 from credo.typing import Array, Batch, Key, Program, Theta
 
 T = TypeVar("T")
@@ -78,6 +79,8 @@ class Model:
         rows: the shape of the data, from `bind`.
         xi: constants for the params, from `freeze`.
         constants: the declared inputs as arrays, from `bind`.
+        local: what latents inside the plate are. "aleatoric": noise of the inputs or of the data, over which
+            p(y | x, theta) is averaged; "epistemic": a part of the hypothesis, drawn once for each draw of theta.
 
     >>> import numpyro, numpyro.distributions as dist
     >>> def program(x, y=None):
@@ -98,8 +101,10 @@ class Model:
     rows: "RowShapes | None" = None
     xi: Xi | None = None
     constants: Inputs = NO_INPUTS
+    local: Literal["aleatoric", "epistemic"] = "aleatoric"
 
     def __post_init__(self) -> None:
+        require_one_of(("aleatoric", "epistemic"), local=self.local)
         object.__setattr__(self, "inputs", as_declared(self.inputs))
 
     def bind(self, data: Any) -> "Model":
@@ -190,9 +195,33 @@ class Model:
     def predictive(self, theta: Theta, x: Array) -> Conditional:
         """p(y | x, theta): the distribution at site `y`, one row per input.
 
-        Given local latents too, one value per row: theta["local_noise"], a whole number (0 without it), seeds them.
+        Local latents that are noise (`local="aleatoric"`) are averaged over, with the same noise for every theta:
+
+            p(y | x, theta) = ∫ p(y | x, l, theta) p(l | x, theta) dl ≈ 1/K Σₖ p(y | x, lₖ, theta)
+
+        Those that are a part of the hypothesis are given: theta["local_noise"], a whole number, seeds them.
         """
-        return self._trace(theta, x, None, lambda: local_key(theta.get(LOCAL_NOISE, 0), x))[0]["y"]["fn"]
+        trace = self._trace(theta, x, None)[0]
+        if not any(is_local(site) for site in trace.values()):
+            return trace["y"]["fn"]
+
+        def given(seed: Any) -> Conditional:
+            values = local_values(lambda row, key: self._trace(theta, row, None, key)[0], seed, x)
+            return self._trace({**theta, **values}, x, None)[0]["y"]["fn"]
+
+        if LOCAL_NOISE in theta or self.local == "epistemic":
+            return given(theta.get(LOCAL_NOISE, 0))
+        return mixed(given)
+
+    def local_noise(self, num: int) -> Theta:
+        """Seeds of the local latents of `num` draws, where these are a part of the hypothesis: leaves of theta."""
+        is_hypothesis = self.has_local_latents and self.local == "epistemic"
+        return {LOCAL_NOISE: np.arange(num, dtype=np.int32)} if is_hypothesis else {}
+
+    @property
+    def averages_local(self) -> bool:
+        """Whether p(y | x, theta) is an average over local latents, which are noise."""
+        return self.has_local_latents and self.local == "aleatoric"
 
     def _log_sums(
         self, theta: Theta, batch: Batch, local: Callable[[], Key], moments: tuple[Theta, Theta] | None = None
@@ -372,7 +401,7 @@ class Model:
         bound = self if self.rows is not None else replace(self, rows=RowShapes.of_inputs(inputs))
         sample = bound.sample_conditioned_prior if bound.factors else bound.sample_prior
         draws = sample(random.key(seed), num_draws)
-        if bound.has_local_latents:
+        if bound.local_noise(num_draws):
             draws[LOCAL_NOISE] = jax.random.bits(random.key(seed), (num_draws,))
         return predictive(bound, draws, inputs)
 
