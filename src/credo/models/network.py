@@ -4,7 +4,7 @@ from typing import Any
 
 import jax
 
-from credo.models.priors import ByPath, Drawn, Parameter, Prior, draw
+from credo.models.priors import ByPath, Consistent, Drawn, Parameter, Prior, draw
 from credo.networks.functional import Network, functional
 from credo.typing import Array, Theta
 
@@ -20,12 +20,6 @@ def draw_weights(network: Network, prior: Prior) -> Theta:
         path: draw(prior, Parameter(path, value.shape, network.fan_in[path], value), drawn)
         for path, value in network.params.items()
     }
-
-
-def stochastic_outputs(net: Any, prior: Prior, x: Array) -> Array:
-    """theta ~ p(theta), then f_theta(x): draw every weight from its prior and run the network."""
-    network = functional(net, x)
-    return network.apply(draw_weights(network, prior), x)
 
 
 def initial_weights(net: Any) -> Any:
@@ -53,5 +47,5 @@ def check_paths(paths: list[str], prior: Prior) -> None:
     taken = [path for path in paths if path in RESERVED]
     if taken:
         raise ValueError(f"the network has a parameter named {taken[0]!r}, which is a site of the model; rename it")
-    if isinstance(prior, ByPath):
+    if isinstance(prior, ByPath | Consistent):
         prior.check(paths)

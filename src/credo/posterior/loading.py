@@ -13,7 +13,8 @@ from credo._files import group_of, read_arrays, read_json, require_unaltered
 from credo._version import __version__
 from credo.data import Scaling
 from credo.models.inputs import Given, Inputs, in_model_units
-from credo.models.program import Model, RowShapes
+from credo.models.program import Model
+from credo.models.rows import RowShapes
 from credo.posterior.base import Provenance
 from credo.posterior.draws import Draws
 from credo.posterior.dropout import Dropout

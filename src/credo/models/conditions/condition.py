@@ -36,6 +36,9 @@ class Condition(Protocol):
     def name(self) -> str:
         """Short: the name of the factor in the graph."""
 
+    def resolved(self, names: Sequence[str]) -> "Condition":
+        """The same condition with numbers for the names of columns."""
+
     def prepare(self, x: np.ndarray) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """Once, on the host: what is subsampled row by row, and constants that are always whole."""
 
@@ -69,9 +72,9 @@ class Ready:
     def prepare(self, x: np.ndarray) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         return checked_points(self.name, x), {}
 
-    def resolved(self, names: Sequence[str]) -> "Ready":
+    def resolved(self, names: Sequence[str]) -> Condition:
         """The same condition with numbers for the names of columns; most conditions have none."""
-        return self
+        return self  # type: ignore[return-value]
 
     def to_config(self) -> dict[str, Any]:
         """Settings as JSON; code of the user's is named and not stored, and `from_config` asks for it."""

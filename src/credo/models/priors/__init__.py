@@ -7,6 +7,7 @@ it from several sites (`draw`). Paper, "Setting the priors".
 from credo.models.priors.base import Composite, Described, Drawn, Parameter, Prior, draw
 from credo.models.priors.by_path import ByPath, as_prior, by_path
 from credo.models.priors.config import from_config
+from credo.models.priors.consistent import Consistent, consistent, terms_of
 from credo.models.priors.custom import Custom, distribution_from_config, distribution_to_config
 from credo.models.priors.hierarchical import HalfCauchy, Horseshoe, half_cauchy, horseshoe, relevance
 from credo.models.priors.independent import FanIn, Laplace, Normal, ScaleMixture, fan_in, laplace, normal, scale_mixture
@@ -29,6 +30,7 @@ __all__ = [
     "SHARED_BY",
     "ByPath",
     "Composite",
+    "Consistent",
     "Custom",
     "Described",
     "Drawn",
@@ -54,6 +56,7 @@ __all__ = [
     "Unnormalised",
     "as_prior",
     "by_path",
+    "consistent",
     "distribution_from_config",
     "distribution_to_config",
     "draw",
@@ -72,5 +75,6 @@ __all__ = [
     "point",
     "relevance",
     "scale_mixture",
+    "terms_of",
     "unit_norm",
 ]

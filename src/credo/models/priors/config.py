@@ -4,8 +4,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from credo._checks import require_one_of
+from credo.models.imposed import Term
 from credo.models.priors.base import Prior
 from credo.models.priors.by_path import by_path
+from credo.models.priors.consistent import Consistent
 from credo.models.priors.custom import Custom, distribution_from_config
 from credo.models.priors.hierarchical import half_cauchy, horseshoe
 from credo.models.priors.independent import fan_in, laplace, normal, scale_mixture
@@ -43,6 +45,8 @@ def from_config(config: Mapping[str, Any]) -> Prior:
     if name == "by_path":
         patterns = {pattern: from_config(prior) for pattern, prior in arguments["patterns"].items()}
         return by_path(patterns, from_config(arguments["default"]))
+    if name == "consistent":
+        return Consistent(from_config(arguments["base"]), tuple(map(Term.from_config, arguments["terms"])))
     if name == "point":
         density = arguments["regularised_by"]
         return point(None if density is None else from_config(density))
