@@ -39,8 +39,8 @@ def trained_theta(model: Model, params: Any = None) -> tuple[Theta, frozenset[st
     elsewhere = [name for name in values if name not in model.template]
     if elsewhere:
         raise ValueError(
-            f"params: {elsewhere[0]!r} is no latent of the model: its prior makes it from other sites, or it is a point, "
-            "so that a trained value has no place; take a prior that draws the weights themselves, such as "
+            f"params: {elsewhere[0]!r} is no latent of the model: its prior makes it from other sites, or it is a "
+            "point, so that a trained value has no place; take a prior that draws the weights themselves, such as "
             "credo.priors.normal(), or fit the model"
         )
 
