@@ -98,14 +98,14 @@ def test_nuts_runs_and_the_posterior_survives_the_disk(prior, tmp_path):
 
 
 def test_relevance_switches_off_inputs_that_do_not_matter(seed):
+    """Two of five inputs matter, for three targets: each input has one scale for its three weights."""
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(80, 5)).astype(np.float32)
-    y = (np.sin(2 * x[:, 0]) + x[:, 1] + 0.1 * rng.normal(size=80)).astype(np.float32)
-    prior = {"hidden.0.kernel": priors.relevance(0.3)}
-    model = credo.models.regression(credo.networks.MLP([6], 1, activation="tanh"), prior=prior, noise=0.1)
-    method = credo.NUTS(num_samples=100, num_warmup=150, num_chains=2, max_depth=7)
-    posterior = credo.fit(model, (x, y), method, seed=seed)
-    scale = np.exp(np.median(np.asarray(posterior.theta["hidden.0.kernel.scale"]), axis=(0, 1)))[:, 0]
+    y = (x[:, :2] @ [[1.0, -1.0, 0.5], [-0.5, 1.0, 1.0]] + 0.3 * rng.normal(size=(80, 3))).astype(np.float32)
+    prior = {"head.kernel": priors.relevance(0.3)}
+    model = credo.models.regression(credo.networks.MLP([], 3), prior=prior, noise=0.3)
+    posterior = credo.fit(model, (x, y), credo.NUTS(num_samples=200, num_warmup=200, num_chains=2), seed=seed)
+    scale = np.exp(np.median(np.asarray(posterior.theta["head.kernel.scale"]), axis=(0, 1)))[:, 0]
     assert scale[:2].min() > 3 * scale[2:].max(), scale
 
 

@@ -32,7 +32,7 @@ def test_curves_are_matched_as_well(seed):
     slopes = 0.5 * np.random.default_rng(seed).normal(size=(2000, 1))
     net = (lambda params, x: x @ params["w"], {"w": np.ones((1, 1), np.float32)})
     prior = priors.matching(net, slopes @ POINTS.T, POINTS, num_steps=200, seed=seed)
-    # The mean of 200 steps' samples knows the scale well; the finite sample of each pulls it down by some 2%.
+    # The mean of 200 steps' samples knows the scale well; the finite sample of each pulls it down by 1%.
     np.testing.assert_allclose(prior.patterns[0][1].scale, 0.5, rtol=0.08)
 
 

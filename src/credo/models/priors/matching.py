@@ -30,9 +30,9 @@ from credo.models.priors.independent import Normal
 from credo.networks.functional import Network, functional
 from credo.typing import Array, Key, Theta
 
-# Functions and directions per step. A finite sample pulls scales down by about its share of lost order, 2% for 256.
+# Functions and directions per step. Sorted samples of 256 correlate by 0.988: scales come out 1% too small.
 NUM_DRAWS, NUM_DIRECTIONS = 256, 64
-# For the distances that are reported: of two samples of one law of this size it is some 5% of their spread.
+# For the distances that are reported: two samples of one law are 0.08 of its sd apart.
 NUM_DRAWS_REPORTED = 1024
 # Adam on log scales, decaying to zero: in 100 steps a scale can move by a factor of about ten.
 LEARNING_RATE = 0.05

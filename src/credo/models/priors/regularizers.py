@@ -30,7 +30,7 @@ class RadialLaplace(dist.Distribution):
 
     with S_d the surface of the unit sphere in d dimensions: the length is Gamma(d, strength), the direction uniform.
 
-    >>> float(RadialLaplace(2.0, 1).log_prob(jnp.array([0.5]))), float(dist.Laplace(0.0, 0.5).log_prob(0.5))
+    >>> round(float(RadialLaplace(2.0, 1).log_prob(jnp.array([0.5]))), 4), float(dist.Laplace(0.0, 0.5).log_prob(0.5))
     (-1.0, -1.0)
     """
 
