@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from credo._text import nearest
 from credo.models.sites import LOCAL_NOISE, SiteOfTrace, bijector, constraint_of, in_data_plate, is_latent, is_local
 from credo.typing import Theta
@@ -36,6 +38,16 @@ def check_prior(dependencies: Mapping[str, frozenset[str]]) -> None:
                 f"({what}), which differs from step to step; give the model inputs of its own, "
                 "credo.Model(program, inputs={'u': points}) with program(x, y=None, *, u) (inputs={'u': 'training'} "
                 "for the training inputs), or move the site into the plate"
+            )
+
+
+def check_factors(values: Mapping[str, Any]) -> None:
+    """Refuse factors of the prior that are not numbers at a draw from it."""
+    for name, value in values.items():
+        if not np.isfinite(value):
+            raise ValueError(
+                f"the factor {name!r} is {float(value)} at a draw from the prior; look for a division by zero, or for "
+                "a logarithm or a root outside its domain"
             )
 
 

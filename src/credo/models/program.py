@@ -34,7 +34,7 @@ from credo import random
 from credo._checks import require_at_least
 from credo._dataflow import dependencies
 from credo.data import as_data, as_inputs
-from credo.models.contract import check_inputs, check_prior, check_program, check_xi
+from credo.models.contract import check_factors, check_inputs, check_prior, check_program, check_xi
 from credo.models.description import Description, describe
 from credo.models.graph import Graph, graph_of
 from credo.models.inputs import NO_INPUTS
@@ -58,6 +58,8 @@ T = TypeVar("T")
 
 # Draws of the latents for each draw of a prior with factors.
 NUM_CANDIDATES = 50
+# Rows of its own inputs at which a model tries its factors before anything is compiled.
+NUM_CHECKED = 64
 
 
 @dataclass(frozen=True)
@@ -98,10 +100,14 @@ class Model(Traced):
         constants = NO_INPUTS if self.inputs is None else self.inputs.bound(data)
         bound = replace(self, rows=RowShapes.of(batch), constants=constants)
         bound._look(lambda trace: check_program(trace, bound._bound.num))
-        bound._look(lambda trace: check_inputs(trace, bound._placeholders), bound._placeholders)
+        if constants.items:
+            bound._look(lambda trace: check_inputs(trace, bound._whole), bound._whole)
         if self.config is None:  # credo's own programs keep to it
             bound._check_prior()
-        bound = replace(bound, constants=constants.kept(bound.inputs_of_y))
+        if bound.inputs_of_y:
+            bound = replace(bound, constants=constants.kept(bound.inputs_of_y))
+        if bound.factors:
+            bound._check_factors()
         check_xi(bound._xi_shapes, bound.frozen_xi)
         for name, value in bound.initial_xi().items():
             if not np.all(np.isfinite(value)):
@@ -117,6 +123,14 @@ class Model(Traced):
             return self._prior_terms(self._trace(theta, batch["x"], batch.get("y"))[0])
 
         check_prior(dependencies(terms, {"x": example.x} if example.y is None else {"x": example.x, "y": example.y}))
+
+    def _check_factors(self) -> None:
+        """Refuse a factor that is not finite, and whatever it refuses itself, at a draw from the prior."""
+        example, whole = self.example(), self.constants.values()
+        some = {name: value[:NUM_CHECKED] if name in self.summed_inputs else value for name, value in whole.items()}
+        # Not compiled: conditions look at the numbers themselves.
+        trace = self._trace(self._prior_draw(random.key(0)), example.x, example.y, inputs=some)[0]
+        check_factors({name: log_density(trace[name]) for name in self.factors})
 
     # -- densities ---------------------------------------------------------------------------------------
 
@@ -217,7 +231,8 @@ class Model(Traced):
         example = self.example()
         shapes = {name: leaf.shape for name, leaf in self.template.items()}
         trace = self._trace({name: jnp.zeros(shape) for name, shape in shapes.items()}, example.x, example.y)[0]
-        return describe(trace, shapes, self._xi_shapes, self.frozen_xi)
+        inputs = {name: one.shape for name, one in self.constants.items}
+        return describe(trace, shapes, self._xi_shapes, self.frozen_xi, inputs)
 
     @cached_property
     def hierarchical_sites(self) -> frozenset[str]:

@@ -136,8 +136,8 @@ class Traced:
     @cached_property
     def summed_inputs(self) -> frozenset[str]:
         """The inputs with a plate of their own: some of their rows can stand for all of them."""
-        trace = self._look(lambda trace: trace, self._placeholders)
-        return frozenset(name for name in self._placeholders if trace.get(name, {}).get("type") == "plate")
+        trace = self._look(lambda trace: trace, self._whole)
+        return frozenset(name for name in self._whole if trace.get(name, {}).get("type") == "plate")
 
     @cached_property
     def inputs_of_y(self) -> frozenset[str]:
@@ -146,21 +146,18 @@ class Traced:
         def of_y(inputs: dict[str, Array]) -> dict[str, Any]:
             return {"y": jax.tree.leaves(self._prior_trace(jax.random.key(0), inputs)["y"]["fn"])}
 
-        return dependencies(of_y, self._placeholders)["y"] if self._placeholders else frozenset()
+        return dependencies(of_y, self._whole)["y"] if self._whole else frozenset()
 
     @cached_property
-    def _placeholders(self) -> dict[str, np.ndarray]:
-        return {name: one.placeholder() for name, one in self.constants.items}
+    def _whole(self) -> dict[str, np.ndarray]:
+        """The inputs, with zeros in place of those that are not known."""
+        return {name: one.placeholder() if one.value is None else one.value for name, one in self.constants.items}
 
     @cached_property
     def _examples(self) -> dict[str, Any]:
         """The inputs for a run that only y, or the names and shapes of theta, are asked of."""
-        found = {}
-        for name, one in self.constants.items:
-            few = name in self.summed_inputs and name not in self.inputs_of_y
-            placeholder = one.placeholder(NUM_EXAMPLE_ROWS if few else None)
-            found[name] = placeholder if few or one.value is None else one.value
-        return found
+        few = self.summed_inputs - self.inputs_of_y
+        return self._whole | {name: self.constants[name].placeholder(NUM_EXAMPLE_ROWS) for name in few}
 
     # -- traces --------------------------------------------------------------------------------------------
 

@@ -52,6 +52,12 @@ def by_path(patterns: Mapping[str, Any], default: Any = None) -> ByPath:
     A pattern that matches no parameter is an error.
     """
     pairs = tuple((pattern, as_prior(prior)) for pattern, prior in patterns.items())
+    for pattern, prior in pairs:
+        if hasattr(prior, "terms"):
+            raise ValueError(
+                f"prior: {pattern!r} has a consistency condition, which is about the whole network, not about some of "
+                "its weights; write credo.priors.consistent({…paths…}, condition)"
+            )
     return ByPath(pairs, as_prior(default))
 
 

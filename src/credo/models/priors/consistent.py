@@ -1,6 +1,5 @@
 """Priors with consistency conditions: knowledge about the function, beside that about the weights."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
@@ -70,7 +69,7 @@ def consistent(
     require_one_of(get_args(Per), per=per)
     chosen = as_prior(base)
     terms = list(terms_of(chosen))
-    for one in map(as_condition, condition if isinstance(condition, Sequence) else [condition]):
+    for one in map(as_condition, condition if isinstance(condition, list | tuple) else [condition]):
         taken = [term.name for term in terms if term.name.partition(" ")[0] == one.name]
         name = f"{one.name} {len(taken) + 1}" if taken else one.name
         points = None if inputs is None else np.asarray(inputs)
