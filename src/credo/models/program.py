@@ -300,6 +300,11 @@ class Model(Traced):
         require_at_least(1, num_draws=num_draws)
         inputs = as_inputs(x, None if self.rows is None else self.rows.x_shape[1:])
         bound = self if self.rows is not None else replace(self, rows=RowShapes.of_inputs(inputs))
+        if bound.undrawn_sites:
+            raise ValueError(
+                f"the prior of {sorted(bound.undrawn_sites)[0]!r} is a regularizer given as a function, from which "
+                "nothing can be drawn; take one of credo.priors to see what it says of functions"
+            )
         sample = bound.sample_conditioned_prior if bound.factors else bound.sample_prior
         draws = sample(random.key(seed), num_draws)
         if bound.local_noise(num_draws):

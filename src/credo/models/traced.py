@@ -19,8 +19,10 @@ from credo.models.sites import (
     Sites,
     Xi,
     is_factor,
+    is_latent,
     is_local,
     normal_of,
+    stripped,
     unconstrained_latents,
     unconstrained_params,
     zeros_for_y,
@@ -84,6 +86,15 @@ class Traced:
     def factors(self) -> frozenset[str]:
         """The sites outside the plate `data` that are observed: they condition the latents, and draw nothing."""
         return self._look(lambda trace: frozenset(name for name, site in trace.items() if is_factor(site)))
+
+    @cached_property
+    def undrawn_sites(self) -> frozenset[str]:
+        """The latents with a density that nothing can be drawn from: draws of theta are only starting points there."""
+
+        def is_undrawn(site: Any) -> bool:
+            return is_latent(site) and getattr(stripped(site["fn"]), "draws_are_starts", False)
+
+        return self._look(lambda trace: frozenset(name for name, site in trace.items() if is_undrawn(site)))
 
     @cached_property
     def has_local_latents(self) -> bool:
