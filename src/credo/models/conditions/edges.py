@@ -36,7 +36,7 @@ def _squared_lengths(flat: np.ndarray, edges: np.ndarray, block: int = 4096) -> 
 
 
 def at_ends(f: Callable[[Array], Array], points: Array, edges: Array) -> tuple[Array, Array]:
-    """f at both ends of each edge, (edges, outputs) each: f is asked at these ends, or at all points once if that is less."""
+    """f at both ends of each edge, (edges, outputs) each: asked there, or at all points once if they are fewer."""
     if 2 * len(edges) < len(points):
         values = f(points[edges.T.reshape(-1)])
         first, second = jnp.split(values, 2)

@@ -46,10 +46,12 @@ class Monotone(Ready):
 
     def __call__(self, function: Function, rows: Array, **constants: Array) -> Array:
         def f(x: Array) -> Array:
-            return chosen(self.name, function, x, output=self.output, label=self.label)
+            return chosen(self.name, function, x, output=self.output, label=self.label)[:, None]
 
-        rises = along(f, rows, constants["steps"])
-        return jnp.sum(jax.nn.relu(self.margin - rises) ** 2, axis=0)
+        # In reverse, one gradient is for all columns: with 8 of them a step cost 1.7 of a plain one, where directional
+        # derivatives of one column cost 1.8, and of three 3.8.
+        rises = gradients(f, rows)[0] @ constants["steps"].T
+        return jnp.sum(jax.nn.relu(self.margin - rises) ** 2, axis=-1)
 
 
 @dataclass(frozen=True)
