@@ -5,8 +5,8 @@ a strength means the same whatever the units of x and y.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import jax
 import jax.numpy as jnp
@@ -29,10 +29,10 @@ class Monotone(Ready):
     label: int | None = None
     margin: float = 0.0
 
-    def resolved(self, names: Sequence[str]) -> "Monotone":
+    def resolved(self, names: Sequence[str]) -> Self:
         """The same condition with numbers for the names of columns."""
         numbered = _consistent((number_of(column, names), sign) for column, sign in self.directions)
-        return Monotone(numbered, self.output, self.label, self.margin)
+        return replace(self, directions=numbered)
 
     def prepare(self, x: np.ndarray) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         points = checked_points(self.name, x, num_axes=2)
