@@ -37,6 +37,24 @@ def trace(function: Callable[[dict[str, Any]], Any], theta: dict[str, Any]) -> t
     return ClosedJaxpr(alive, closed.consts), jax.tree.structure(shapes)
 
 
+def dependencies(
+    function: Callable[[dict[str, Any]], dict[str, Any]], arguments: dict[str, Any]
+) -> dict[str, frozenset[str]]:
+    """For each named output of a function, the named arrays that its value depends on.
+
+    >>> dependencies(lambda a: {"sum": a["x"] + a["y"], "ones": a["x"].shape[0]}, {"x": np.ones(2), "y": np.ones(2)})
+    {'ones': frozenset(), 'sum': frozenset({'x', 'y'})}
+    """
+    closed, shapes = jax.make_jaxpr(function, return_shape=True)(arguments)
+    owners = [name for name in sorted(shapes) for _ in jax.tree.leaves(shapes[name])]
+
+    def used(output: str) -> frozenset[str]:
+        _, seen = partial_eval.dce_jaxpr(closed.jaxpr, [owner == output for owner in owners])
+        return frozenset(name for name, is_used in zip(sorted(arguments), seen, strict=True) if is_used)
+
+    return {name: used(name) for name in sorted(shapes)}
+
+
 def walk(closed: Any, inputs: Iterable[Any], equation: Equation) -> list[Any]:
     """The outputs of a jaxpr, each of whose equations is computed by `equation`."""
     # The body of a `checkpoint` is not closed: it has no constants.

@@ -10,7 +10,7 @@ Key = jax.Array
 # JAX arrays inside compiled code, NumPy arrays outside it.
 Theta = dict[str, Any]
 Tree = Any
-# A NumPyro program `program(x, y=None)`.
+# A NumPyro program `program(x, y=None)`, with the model's own inputs as keywords.
 Program = Callable[..., Any]
 
 
@@ -18,10 +18,12 @@ class Batch(NamedTuple):
     """Some rows of a data set of `total` rows: what `Model.log_joint` sees in compiled code.
 
     `total` is N in log p(theta) + N/n · Σ log p(y | x, theta); n is the number of rows here. `rows` are their numbers
-    in the data set, for a chain that sees rows of its own; otherwise None.
+    in the data set, for a chain that sees rows of its own; otherwise None. `inputs` are those of the model's own by
+    name, or some rows of them; None for all of them, which the model holds.
     """
 
     x: Array
     y: Array
     total: int | Array
     rows: Array | None = None
+    inputs: dict[str, Array] | None = None

@@ -5,7 +5,7 @@ Kuleshov, Fenner and Ermon, "Accurate uncertainties for deep learning using cali
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Self
 
 import jax
@@ -16,7 +16,9 @@ from scipy.special import ndtr, ndtri
 from credo.evaluation.checks import checked, required
 from credo.evaluation.mapped import Mapped
 from credo.predictive import RegressionPredictive, streaming
-from credo.typing import Key
+from credo.predictive.conditional import Conditional, each_output
+from credo.predictive.laws import cdf_of
+from credo.typing import Array, Key
 
 # Beyond this many sds single precision knows 1 − F to less than two digits.
 REACH = 4.5
@@ -24,9 +26,14 @@ REACH = 4.5
 NUM_POINTS = 129
 NUM_ROUNDS = 3
 
+
+def _cdf_at(conditional: Conditional, y: Array) -> Array:
+    return jax.vmap(partial(cdf_of, each_output(conditional)), 1, 1)(y)
+
+
 _CDF_AT = streaming.Accumulator(
-    start=lambda distribution, y: jnp.zeros(y.shape),
-    add=lambda carry, distribution, weight, y: carry + weight * jax.vmap(distribution.cdf, 1, 1)(y),
+    start=lambda conditional, y: jnp.zeros(y.shape),
+    add=lambda carry, conditional, weight, y: carry + weight * _cdf_at(conditional, y),
 )
 
 
@@ -139,7 +146,7 @@ class NormalScores:
     def levels(self, y: np.ndarray) -> np.ndarray:
         """F at several points of each row, (data, points)."""
         targets = self.predictive.scaling.targets(y)
-        return np.asarray(self.predictive.fold(_CDF_AT, targets), np.float64)
+        return np.asarray(self.predictive.with_cdf.fold(_CDF_AT, targets), np.float64)
 
     @cached_property
     def _table(self) -> tuple[np.ndarray, np.ndarray]:

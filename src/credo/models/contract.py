@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from credo._text import nearest
 from credo.models.sites import LOCAL_NOISE, SiteOfTrace, bijector, constraint_of, in_data_plate, is_latent, is_local
 from credo.typing import Theta
@@ -20,6 +22,46 @@ def check_program(trace: Mapping[str, Any], num_rows: int) -> None:
             _check_drawn(name, site)
     if not any(is_latent(site) or is_local(site) for site in trace.values()):
         raise ValueError("the program draws no latent variable: there is nothing to infer")
+
+
+def check_prior(dependencies: Mapping[str, frozenset[str]]) -> None:
+    """Refuse a prior that looks at the batch, which is another one at each step and for each method.
+
+    Arguments:
+        dependencies: for each site outside the plate `data`, whether its density depends on "x" or "y".
+    """
+    for name, seen in dependencies.items():
+        if seen:
+            what = " and ".join(sorted(seen))
+            raise ValueError(
+                f"the site {name!r} is outside the plate 'data', so it is part of the prior, but depends on the batch "
+                f"({what}), which differs from step to step; give the model inputs of its own, "
+                "credo.Model(program, inputs={'u': points}) with program(x, y=None, *, u) (inputs={'u': 'training'} "
+                "for the training inputs), or move the site into the plate"
+            )
+
+
+def check_factors(values: Mapping[str, Any]) -> None:
+    """Refuse factors of the prior that are not numbers at a draw from it."""
+    for name, value in values.items():
+        if not np.isfinite(value):
+            raise ValueError(
+                f"the factor {name!r} is {float(value)} at a draw from the prior; look for a division by zero, or for "
+                "a logarithm or a root outside its domain"
+            )
+
+
+def check_inputs(trace: Mapping[str, Any], inputs: Mapping[str, Any]) -> None:
+    """Refuse a plate with the name of an input, but another size."""
+    for name, array in inputs.items():
+        num = array.shape[0] if array.ndim else 1
+        if name in trace and trace[name]["type"] != "plate":
+            raise ValueError(f"inputs: the program has a site {name!r} too; rename one of them")
+        if name in trace and trace[name]["args"][0] != num:
+            raise ValueError(
+                f"the plate {name!r} has size {trace[name]['args'][0]} for {num} rows of the input of that name; its "
+                f"size must be {name}.shape[0], so that some rows can stand for all of them"
+            )
 
 
 def check_xi(shapes: Mapping[str, tuple[int, ...]], xi: Theta) -> None:

@@ -4,6 +4,7 @@ Paper, figure "PGM symbols": a filled circle is observed, an empty one is latent
 around nodes is a plate. The edges come from the program itself, by following what each distribution was computed from.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -52,11 +53,11 @@ class Graph:
         return "\n".join(lines)
 
 
-def graph_of(program: Program, x: Array, y: Array | None) -> Graph:
+def graph_of(program: Program, x: Array, y: Array | None, inputs: Mapping[str, Array] | None = None) -> Graph:
     """p_xi(v₁, …, vₙ) = Π p_xi(vᵢ | parents(vᵢ)), read off a program."""
 
     def followed(x: Array, y: Array | None) -> None:
-        program(numpyro.param(_INPUT, x), y)
+        program(numpyro.param(_INPUT, x), y, **(inputs or {}))
 
     relations: dict[str, Any] = get_model_relations(handlers.seed(followed, 0), (x, y))
     distributions, plates = relations["sample_dist"], relations["plate_sample"]

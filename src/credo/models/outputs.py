@@ -17,8 +17,8 @@ from typing import Protocol
 import jax
 import jax.numpy as jnp
 import numpyro.distributions as dist
-from jax.interpreters import partial_eval
 
+from credo._dataflow import dependencies
 from credo.models.program import Model
 from credo.models.sites import stripped
 from credo.predictive.conditional import Conditional
@@ -194,6 +194,4 @@ def outputs_of(model: Model, theta: Theta) -> Outputs:
 
 def depends_on(function: Callable[[Theta], Array], theta: Theta) -> bool:
     """Whether what a function returns depends on any of its arrays."""
-    jaxpr = jax.make_jaxpr(function)(theta).jaxpr
-    _, used = partial_eval.dce_jaxpr(jaxpr, [True] * len(jaxpr.outvars))
-    return any(used)
+    return bool(dependencies(lambda theta: {"value": function(theta)}, theta)["value"])

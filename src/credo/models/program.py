@@ -14,8 +14,12 @@ A latent *inside* the plate has one value per row. It is drawn from its own dist
     Σ log p(y | x, l, theta)    is on average at most    log p(D | theta)        (Jensen's inequality)
 
 and its own density enters nowhere: q(l) = p(l | x, theta) (paper, "Bayes by backpropagation").
+
+What stands outside the plate may look at inputs that the model declares (`models.inputs`), never at the batch: a
+consistency condition is a `factor` outside the plate, a part of the prior.
 """
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -24,47 +28,56 @@ from typing import Any, TypeVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-from numpyro import handlers
 from numpyro.distributions import biject_to
 
 from credo import random
 from credo._checks import require_at_least
+from credo._dataflow import dependencies
 from credo.data import as_data, as_inputs
-from credo.models.contract import check_program, check_xi
+from credo.models.contract import check_factors, check_inputs, check_prior, check_program, check_xi
 from credo.models.description import Description, describe
 from credo.models.graph import Graph, graph_of
+from credo.models.inputs import NO_INPUTS
+from credo.models.rows import RowShapes
 from credo.models.sites import (
     LOCAL_NOISE,
-    Sites,
     Xi,
     in_data_plate,
     is_local,
-    local_key,
+    local_values,
     log_density,
-    normal_of,
     unconstrained_latents,
-    unconstrained_params,
-    zeros_for_y,
 )
-from credo.networks.masks import Masks
+from credo.models.traced import Traced, any_key
 from credo.predictive import Predictive, predictive
 from credo.predictive.conditional import Conditional
-from credo.typing import Array, Batch, Key, Program, Theta
+from credo.predictive.mixed import mixed
+from credo.typing import Array, Batch, Key, Theta
 
 T = TypeVar("T")
 
+# Draws of the latents for each draw of a prior with factors.
+NUM_CANDIDATES = 50
+# Rows of its own inputs at which a model tries its factors before anything is compiled.
+NUM_CHECKED = 64
+
 
 @dataclass(frozen=True)
-class Model:
+class Model(Traced):
     """A stochastic model from a NumPyro program `program(x, y=None)` with a plate `data` and a site `y`.
 
     Arguments:
         program: draws the latents, opens `numpyro.plate("data", x.shape[0])`, observes `y` inside it.
+        inputs: arrays that the prior looks at, by the names of further arguments of the program,
+            `program(x, y=None, *, u)`: in the user's units, or "training" for the training inputs. See `models.inputs`.
         config: how to build the model again, for `credo.load`; None for a program of the user's own.
         initial: the network's own starting values, if any, as a function of an input batch.
         check: raises a ValueError if data do not fit the model; its batch has the shape of x only, and all of y.
         rows: the shape of the data, from `bind`.
         xi: constants for the params, from `freeze`.
+        constants: the declared inputs as arrays, from `bind`.
+        local: what latents inside the plate are. "aleatoric": noise of the inputs or of the data, over which
+            p(y | x, theta) is averaged; "epistemic": a part of the hypothesis, drawn once for each draw of theta.
 
     >>> import numpyro, numpyro.distributions as dist
     >>> def program(x, y=None):
@@ -76,13 +89,6 @@ class Model:
     3
     """
 
-    program: Program
-    config: "ModelConfig | None" = None
-    initial: Callable[[Any], Theta] | None = None
-    check: Callable[[Batch], None] | None = None
-    rows: "RowShapes | None" = None
-    xi: Xi | None = None
-
     def bind(self, data: Any) -> "Model":
         """This model for data of that shape: checked, with the names and shapes of theta known."""
         data = as_data(data)
@@ -91,31 +97,53 @@ class Model:
         batch = Batch(x, data.scaling.targets(data.y), data.size)  # type: ignore[arg-type]
         if self.check is not None:
             self.check(batch)
-        bound = replace(self, rows=RowShapes.of(batch))
+        constants = NO_INPUTS if self.inputs is None else self.inputs.bound(data)
+        bound = replace(self, rows=RowShapes.of(batch), constants=constants)
         bound._look(lambda trace: check_program(trace, bound._bound.num))
+        if constants.items:
+            bound._look(lambda trace: check_inputs(trace, bound._whole), bound._whole)
+        if self.config is None:  # credo's own programs keep to it
+            bound._check_prior()
+        if bound.inputs_of_y:
+            bound = replace(bound, constants=constants.kept(bound.inputs_of_y))
+        if bound.factors:
+            bound._check_factors()
         check_xi(bound._xi_shapes, bound.frozen_xi)
         for name, value in bound.initial_xi().items():
             if not np.all(np.isfinite(value)):
                 raise ValueError(f"the param {name!r} starts outside its constraint, or on its boundary")
         return bound
 
-    @property
-    def _bound(self) -> "RowShapes":
-        if self.rows is None:
-            raise ValueError(
-                "the model has not seen data, so the shapes of theta are unknown; call model.bind((x, y)) first"
-            )
-        return self.rows
+    def _check_prior(self) -> None:
+        """Refuse a prior that looks at the batch."""
+        example = self.example()
+        theta = {name: jnp.zeros(leaf.shape) for name, leaf in self.template.items()}
 
-    def example(self) -> Batch:
-        """A few rows of zeros in the shape of the data: enough to trace the program."""
-        return self._bound.example()
+        def terms(batch: dict[str, Array]) -> dict[str, Array]:
+            return self._prior_terms(self._trace(theta, batch["x"], batch.get("y"))[0])
+
+        check_prior(dependencies(terms, {"x": example.x} if example.y is None else {"x": example.x, "y": example.y}))
+
+    def _check_factors(self) -> None:
+        """Refuse a factor that is not finite, and whatever it refuses itself, at a draw from the prior."""
+        example, whole = self.example(), self.constants.values()
+        some = {name: value[:NUM_CHECKED] if name in self.summed_inputs else value for name, value in whole.items()}
+        # Not compiled: conditions look at the numbers themselves.
+        trace = self._trace(self._prior_draw(random.key(0)), example.x, example.y, inputs=some)[0]
+        check_factors({name: log_density(trace[name]) for name in self.factors})
 
     # -- densities ---------------------------------------------------------------------------------------
 
     def log_prior(self, theta: Theta) -> Array:
         """log p(theta) of the unconstrained theta, log-Jacobians and factors outside the plate included."""
-        return self._log_sums(theta, self.example(), _any_key)[0]
+        return self._log_sums(theta, self.example(), any_key)[0]
+
+    def log_factors(self, theta: Theta) -> Array:
+        """The part of log p(theta) that conditions the latents on something: `factor`s outside the plate."""
+        example = self.example()
+        trace = self._trace(theta, example.x, example.y, inputs=self._inputs_of(example))[0]
+        terms = self._prior_terms({name: trace[name] for name in self.factors})
+        return sum(terms.values(), jnp.zeros(()))
 
     def log_likelihood(self, theta: Theta, batch: Batch, *, key: Key | None = None) -> Array:
         """Σ_batch log p(y | x, theta): what is inside the plate `data`. Local latents need a key."""
@@ -149,57 +177,62 @@ class Model:
     def predictive(self, theta: Theta, x: Array) -> Conditional:
         """p(y | x, theta): the distribution at site `y`, one row per input.
 
-        Given local latents too, one value per row: theta["local_noise"], a whole number (0 without it), seeds them.
+        Local latents that are noise (`local="aleatoric"`) are averaged over, with the same noise for every theta:
+
+            p(y | x, theta) = ∫ p(y | x, l, theta) p(l | x, theta) dl ≈ 1/K Σₖ p(y | x, lₖ, theta)
+
+        Those that are a part of the hypothesis are given: theta["local_noise"], a whole number, seeds them.
         """
-        return self._trace(theta, x, None, lambda: local_key(theta.get(LOCAL_NOISE, 0), x))[0]["y"]["fn"]
+        trace = self._trace(theta, x, None)[0]
+        if not any(is_local(site) for site in trace.values()):
+            return trace["y"]["fn"]
+
+        def given(seed: Any) -> Conditional:
+            values = local_values(lambda row, key: self._trace(theta, row, None, key)[0], seed, x)
+            return self._trace({**theta, **values}, x, None)[0]["y"]["fn"]
+
+        if LOCAL_NOISE in theta or self.local == "epistemic":
+            return given(theta.get(LOCAL_NOISE, 0))
+        return mixed(given)
+
+    def local_noise(self, num: int) -> Theta:
+        """Seeds of the local latents of `num` draws, where these are a part of the hypothesis: leaves of theta."""
+        is_hypothesis = self.has_local_latents and self.local == "epistemic"
+        return {LOCAL_NOISE: np.arange(num, dtype=np.int32)} if is_hypothesis else {}
+
+    @property
+    def averages_local(self) -> bool:
+        """Whether p(y | x, theta) is an average over local latents, which are noise."""
+        return self.has_local_latents and self.local == "aleatoric"
 
     def _log_sums(
         self, theta: Theta, batch: Batch, local: Callable[[], Key], moments: tuple[Theta, Theta] | None = None
     ) -> tuple[Array, Array]:
-        trace, log_jacobian = self._trace(theta, batch.x, batch.y, local)
-        log_prior, log_likelihood = log_jacobian, jnp.zeros(())
-        for site in trace.values():
-            if site["type"] != "sample" or is_local(site):
-                continue
-            if in_data_plate(site):
-                log_likelihood = log_likelihood + log_density(site)
-            else:
-                log_prior = log_prior + log_density(site, moments)
-        return log_prior, log_likelihood
+        trace, log_jacobian = self._trace(theta, batch.x, batch.y, local, self._inputs_of(batch))
+        log_likelihood = sum((log_density(site) for site in trace.values() if _is_seen(site)), jnp.zeros(()))
+        return sum(self._prior_terms(trace, moments).values(), log_jacobian), log_likelihood
 
-    def _trace(
-        self, theta: Theta, x: Array, y: Array | None, local: Callable[[], Key] | None = None
-    ) -> tuple[dict[str, Any], Array]:
-        sites = Sites(theta, self.frozen_xi, local or _any_key)
-        # Every latent is given and nobody reads an unobserved y: the compiler drops what the seed draws.
-        with handlers.trace() as trace, handlers.seed(rng_seed=0), sites, Masks(theta):
-            self.program(x, y)
-        return trace, sites.log_jacobian
+    def _prior_terms(self, trace: dict[str, Any], moments: tuple[Theta, Theta] | None = None) -> dict[str, Array]:
+        """What each site outside the plate `data` adds to log p(theta), without the log-Jacobians."""
+        outside = [site for site in trace.values() if site["type"] == "sample" and not in_data_plate(site)]
+        return {site["name"]: self._share(site) * log_density(site, moments) for site in outside}
+
+    def _share(self, site: dict[str, Any]) -> float:
+        """N/n of a sum over n of the N rows of an input, which stands in a plate of its name."""
+        for frame in site["cond_indep_stack"]:
+            if frame.name in self.constants:
+                return self.constants[frame.name].shape[0] / frame.size
+        return 1.0
 
     # -- theta ---------------------------------------------------------------------------------------------
-
-    @cached_property
-    def template(self) -> dict[str, jax.ShapeDtypeStruct]:
-        """theta as names, shapes and dtypes, in the order the program draws them."""
-        shapes = self._look(lambda trace: _shapes(unconstrained_latents(trace)))
-        return {name: jax.ShapeDtypeStruct(shape, jnp.float32) for name, shape in shapes.items()}
-
-    @property
-    def num_parameters(self) -> int:
-        """How many numbers theta holds."""
-        return sum(leaf.size for leaf in self.template.values())
 
     def describe(self) -> Description:
         """What is drawn, from which prior, and how many numbers that is."""
         example = self.example()
         shapes = {name: leaf.shape for name, leaf in self.template.items()}
         trace = self._trace({name: jnp.zeros(shape) for name, shape in shapes.items()}, example.x, example.y)[0]
-        return describe(trace, shapes, self._xi_shapes, self.frozen_xi)
-
-    @cached_property
-    def closed_form_sites(self) -> frozenset[str]:
-        """The normal latents, whose expected log density `log_parts` has in closed form."""
-        return self._look(lambda trace: frozenset(name for name, site in trace.items() if normal_of(site) is not None))
+        inputs = {name: one.shape for name, one in self.constants.items}
+        return describe(trace, shapes, self._xi_shapes, self.frozen_xi, inputs)
 
     @cached_property
     def hierarchical_sites(self) -> frozenset[str]:
@@ -211,14 +244,33 @@ class Model:
 
         return frozenset(name for name in self.template if has_latent_above(name))
 
-    @cached_property
-    def has_local_latents(self) -> bool:
-        """Whether the program draws latents inside the plate `data`, one value per row."""
-        return self._look(lambda trace: any(is_local(site) for site in trace.values()))
-
     def sample_prior(self, key: Key, num: int) -> Theta:
-        """`num` draws of theta from the prior: every leaf gains a leading axis."""
-        return jax.vmap(lambda key: unconstrained_latents(self._prior_trace(key)))(jax.random.split(key, num))
+        """`num` draws of theta from the prior, whose `factors` are not looked at: every leaf gains a leading axis."""
+        return jax.vmap(self._prior_draw)(jax.random.split(key, num))
+
+    def sample_conditioned_prior(self, key: Key, num: int) -> Theta:
+        """`num` draws of theta from the prior with its `factors`, p(theta) exp(Σ factors).
+
+        They are chosen among fifty times as many draws of p(theta), with probabilities ∝ exp(Σ factors): a warning says
+        if the factors leave too few of these to choose from.
+        """
+        draw_key, choice_key = jax.random.split(key)
+        keys = jax.random.split(draw_key, NUM_CANDIDATES * num)
+        # One after another, and forgotten: all candidates of a large network would not fit into memory.
+        log_weights = jax.lax.map(lambda key: self.log_factors(self._prior_draw(key)), keys, batch_size=num)
+        weights = jax.nn.softmax(log_weights)
+        effective = float(1 / jnp.sum(weights**2))
+        if effective < num:
+            warnings.warn(
+                f"the prior's factors ({', '.join(sorted(self.factors))}) leave about {effective:.0f} of {len(keys):,} "
+                f"draws: what is shown of the prior is rougher than {num} draws would be",
+                stacklevel=3,
+            )
+        chosen = jax.random.choice(choice_key, len(keys), (num,), p=weights)
+        return jax.vmap(self._prior_draw)(keys[chosen])
+
+    def _prior_draw(self, key: Key) -> Theta:
+        return unconstrained_latents(self._prior_trace(key))
 
     def initial_theta(self, key: Key) -> Theta:
         """A starting point: the network's own values where it has any, else a draw from the prior.
@@ -248,33 +300,18 @@ class Model:
         require_at_least(1, num_draws=num_draws)
         inputs = as_inputs(x, None if self.rows is None else self.rows.x_shape[1:])
         bound = self if self.rows is not None else replace(self, rows=RowShapes.of_inputs(inputs))
-        draws = bound.sample_prior(random.key(seed), num_draws)
-        if bound.has_local_latents:
+        sample = bound.sample_conditioned_prior if bound.factors else bound.sample_prior
+        draws = sample(random.key(seed), num_draws)
+        if bound.local_noise(num_draws):
             draws[LOCAL_NOISE] = jax.random.bits(random.key(seed), (num_draws,))
         return predictive(bound, draws, inputs)
 
     def graph(self) -> "Graph":
         """The program as a Bayesian belief network: nodes, edges and plates."""
         example = self.example()
-        return graph_of(self.program, example.x, example.y)
+        return graph_of(self.program, example.x, example.y, self._examples)
 
     # -- xi ------------------------------------------------------------------------------------------------
-
-    @property
-    def xi_template(self) -> dict[str, jax.ShapeDtypeStruct]:
-        """The xi that are left to learn, not those that are frozen: unconstrained shapes by name."""
-        free = {name: shape for name, shape in self._xi_shapes.items() if name not in self.frozen_xi}
-        return {name: jax.ShapeDtypeStruct(shape, jnp.float32) for name, shape in free.items()}
-
-    def initial_xi(self) -> Theta:
-        """Where learning xi starts: T⁻¹(init) of each `numpyro.param(name, init)`, T the bijector to its constraint.
-
-        An init that is a function of a key always gets the same key.
-        """
-        if not self.xi_template:
-            return {}
-        xi = jax.jit(lambda: unconstrained_params(self._prior_trace(random.key(0))))()
-        return {name: xi[name] for name in self.xi_template}
 
     def freeze(self, xi: Theta) -> "Model":
         """This model with these xi, unconstrained and by name, as constants; the others stay as they are.
@@ -297,41 +334,10 @@ class Model:
             check_xi(self._xi_shapes, chosen.arrays())
         return replace(self, xi=chosen)
 
-    @property
-    def frozen_xi(self) -> dict[str, np.ndarray]:
-        """The xi that are constants of this model, unconstrained, by name."""
-        return {} if self.xi is None else self.xi.arrays()
 
-    @cached_property
-    def _xi_shapes(self) -> dict[str, tuple[int, ...]]:
-        return self._look(lambda trace: _shapes(unconstrained_params(trace)))
-
-    # -- traces --------------------------------------------------------------------------------------------
-
-    def _prior_trace(self, key: Key) -> dict[str, Any]:
-        example = self.example()
-        skip_y = handlers.substitute(substitute_fn=zeros_for_y)
-        with handlers.trace() as trace, handlers.seed(rng_seed=key), skip_y, Sites({}, self.frozen_xi):
-            self.program(example.x, example.y)
-        return trace
-
-    def _look(self, read: Callable[[dict[str, Any]], T]) -> T:
-        """What `read` finds in a trace of the program; nothing is computed."""
-        found: list[T] = []
-        # Frozen values are checked against what is found here, so they must not decide it.
-        free = replace(self, xi=None)
-        # JAX draws Poisson numbers with threefry keys only, and a discrete latent must get as far as its refusal.
-        jax.eval_shape(lambda: found.append(read(free._prior_trace(jax.random.key(0, impl="threefry2x32")))))
-        return found[0]
-
-
-def _shapes(arrays: Theta) -> dict[str, tuple[int, ...]]:
-    return {name: jnp.shape(value) for name, value in arrays.items()}
-
-
-def _any_key() -> Key:
-    """For local latents on whose values nothing depends."""
-    return random.key(0)
+def _is_seen(site: dict[str, Any]) -> bool:
+    """Whether a site is a part of the likelihood."""
+    return site["type"] == "sample" and in_data_plate(site) and not is_local(site)
 
 
 def _given(key: Key | None) -> Key:
@@ -341,39 +347,3 @@ def _given(key: Key | None) -> Key:
             "draw them: log_parts(theta, batch, key=key). credo.BayesByBackprop trains it; samplers cannot"
         )
     return key
-
-
-class ModelConfig(dict[str, Any]):
-    """A JSON-able dict that a frozen, hashable model may hold: equal where its text is equal."""
-
-    def __hash__(self) -> int:  # type: ignore[override]
-        return hash(repr(sorted(self.items())))
-
-
-@dataclass(frozen=True)
-class RowShapes:
-    """Shape and dtype of a few rows: enough to trace a program, and hashable, so compiled code is shared."""
-
-    x_shape: tuple[int, ...]
-    x_dtype: str
-    y_shape: tuple[int, ...] | None
-    y_dtype: str
-
-    @classmethod
-    def of(cls, batch: Batch) -> "RowShapes":
-        # Two rows where there are two: one row would hide a program that confuses rows with columns.
-        num = min(2, batch.x.shape[0])
-        return cls((num, *batch.x.shape[1:]), str(batch.x.dtype), (num, *batch.y.shape[1:]), str(batch.y.dtype))
-
-    @classmethod
-    def of_inputs(cls, x: Any) -> "RowShapes":
-        return cls((min(2, x.shape[0]), *x.shape[1:]), "float32", None, "float32")
-
-    @property
-    def num(self) -> int:
-        return self.x_shape[0]
-
-    def example(self) -> Batch:
-        """Rows of zeros."""
-        y = None if self.y_shape is None else jnp.zeros(self.y_shape, self.y_dtype)
-        return Batch(jnp.zeros(self.x_shape, self.x_dtype), y, self.num)  # type: ignore[arg-type]

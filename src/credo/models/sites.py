@@ -50,10 +50,11 @@ class Sites(Messenger):
         latent: T(theta[name]), T the bijector to its support      param: T(xi[name]), T the one to its constraint
 
     A latent that theta does not hold is drawn by the enclosing `seed` handler; a param that neither theta nor xi holds
-    takes its initial value; a local latent is drawn with a key of its own, made from `local_key()`.
+    takes its initial value; a local latent is drawn with a key of its own, made from `local_key()`, unless its values
+    are given.
 
     Arguments:
-        theta: unconstrained latents by name, and xi that take precedence over those in `xi`.
+        theta: unconstrained latents by name, xi that take precedence over those in `xi`, and `local_values`.
         xi: unconstrained params by name.
         local_key: called if there is a local latent; None leaves it to the enclosing `seed` handler.
     """
@@ -74,7 +75,7 @@ class Sites(Messenger):
         if msg["type"] == "param":
             self._set_param(msg)
         elif is_local(msg):
-            self._seed_local(msg)
+            self._set_local(msg)
         elif is_latent(msg) and msg["name"] in self.values:
             self._set_latent(msg)
 
@@ -93,9 +94,11 @@ class Sites(Messenger):
         else:
             msg["value"] = _initial_value(msg)
 
-    def _seed_local(self, msg: dict[str, Any]) -> None:
+    def _set_local(self, msg: dict[str, Any]) -> None:
+        if msg["name"] in self.values:
+            msg["value"] = jnp.moveaxis(self.values[msg["name"]], 0, row_axis(msg))
         # Numbered in order: the noise of a draw does not depend on which other sites are given.
-        if self.local_key is not None:
+        elif self.local_key is not None:
             msg["kwargs"]["rng_key"] = jax.random.fold_in(self.local_key(), self.num_local)
             self.num_local += 1
 
@@ -108,6 +111,11 @@ def is_latent(site: SiteOfTrace) -> bool:
 def is_local(site: SiteOfTrace) -> bool:
     """Whether a site is drawn inside the plate `data` and not observed: one value per row."""
     return _is_drawn(site) and in_data_plate(site)
+
+
+def is_factor(site: SiteOfTrace) -> bool:
+    """Whether a site is observed outside the plate `data`: a condition on the latents, part of the prior."""
+    return site["type"] == "sample" and site["is_observed"] and not in_data_plate(site)
 
 
 def in_data_plate(site: SiteOfTrace) -> bool:
@@ -200,11 +208,28 @@ def stripped(distribution: dist.Distribution) -> dist.Distribution:
     return distribution
 
 
-def local_key(seed: Any, x: Array) -> Key:
-    """The key of the local latents of one draw on the rows x.
+def local_values(run: Callable[[Array, Callable[[], Key]], Mapping[str, Any]], seed: Any, x: Array) -> Theta:
+    """The local latents of one draw by name, rows first, each row from a run of the program on that row alone.
 
-    It includes a hash of the rows: predictions are made in blocks, and two blocks must not share their noise.
+    The noise comes from the seed of the draw and from what the row holds, so that a draw is one function of x: a row
+    has the same value whatever is asked with it, and equal rows have equal values.
+
+    Arguments:
+        run: `run(x, local_key)`, a trace of the program.
+        seed: of the draw, a whole number.
+        x: rows, (rows, …).
     """
-    bits = jax.lax.bitcast_convert_type(jnp.ravel(x).astype(jnp.float32), jnp.uint32)
-    content = jnp.sum(random.mix(bits ^ random.mix(jax.lax.iota(jnp.uint32, bits.size))), dtype=jnp.uint32)
-    return jax.random.fold_in(jax.random.fold_in(random.key(0), jnp.asarray(seed).astype(jnp.uint32)), content)
+    key = jax.random.fold_in(random.key(0), jnp.asarray(seed).astype(jnp.uint32))
+
+    def of_row(row: Array) -> Theta:
+        own = jax.random.fold_in(key, random.content(row))
+        local = {name: site for name, site in run(row[None], lambda: own).items() if is_local(site)}
+        return {name: jnp.squeeze(site["value"], row_axis(site)) for name, site in local.items()}
+
+    return jax.vmap(of_row)(jnp.asarray(x))
+
+
+def row_axis(site: SiteOfTrace) -> int:
+    """The axis of a local latent's value that the rows are along, counted from the end."""
+    (plate,) = (frame for frame in site["cond_indep_stack"] if frame.name == "data")
+    return plate.dim - site["fn"].event_dim

@@ -22,6 +22,7 @@ from credo.models.sites import LOCAL_NOISE
 from credo.networks.masks import is_mask
 from credo.predictive import streaming
 from credo.predictive.conditional import Conditional, ConditionalOf
+from credo.predictive.mixed import mixed
 from credo.typing import Array, Theta
 
 # The leaf of theta that says which of the models a draw is of. The leaves of model i are named "i.name".
@@ -54,7 +55,13 @@ class Architectures:
 
     def predictive(self, theta: Theta, x: Array) -> Conditional:
         """p(y | x, theta) of the model that theta belongs to; the others are not computed."""
-        ways = [self._way(index) for index in range(len(self.models))]
+        if any(model.averages_local for model in self.models):
+            return mixed(lambda seed: self._given(seed, theta, x))
+        return self._given(0, theta, x)
+
+    def _given(self, seed: Any, theta: Theta, x: Array) -> Conditional:
+        """p(y | x, l, theta), l the local latents that are noise, drawn with this seed."""
+        ways = [self._way(index, seed) for index in range(len(self.models))]
         # A noise scale may be one number in one model, and one per row in another: all get the largest shape.
         parameters = [jax.tree.leaves(jax.eval_shape(way, theta, x)) for way in ways]
         shapes = [np.broadcast_shapes(*(leaf.shape for leaf in leaves)) for leaves in zip(*parameters, strict=True)]
@@ -93,12 +100,13 @@ class Architectures:
                 whole[f"{index}.{name}"] = np.concatenate(parts)
         return whole
 
-    def _way(self, index: int) -> ConditionalOf:
+    def _way(self, index: int, seed: Any) -> ConditionalOf:
         def distribution(theta: Theta, x: Array) -> Conditional:
             start = f"{index}."
             own = {name.removeprefix(start): leaf for name, leaf in theta.items() if name.startswith(start)}
-            noise = {LOCAL_NOISE: theta[LOCAL_NOISE]} if LOCAL_NOISE in theta else {}
-            return self.models[index].predictive(own | noise, x)
+            model = self.models[index]
+            noise = {LOCAL_NOISE: seed if model.averages_local else theta.get(LOCAL_NOISE, 0)}
+            return model.predictive(own | noise, x)
 
         return distribution
 

@@ -10,7 +10,6 @@ from credo import random
 from credo.data import Data, Scaling, as_inputs
 from credo.diagnostics import Diagnostics
 from credo.models.program import Model
-from credo.models.sites import LOCAL_NOISE
 from credo.posterior.saving import save
 from credo.predictive import Predictive, predictive
 from credo.typing import Key, Theta
@@ -112,9 +111,7 @@ class BasePosterior:
         """
         inputs, num = self.inputs(x), at_least_one(num_draws=num_draws, default=NUM_PREDICTIVE_DRAWS)
         theta = self.sample(random.key(self.provenance.seed), num)
-        if self.model.has_local_latents:
-            theta |= {LOCAL_NOISE: np.arange(num, dtype=np.int32)}
-        return predictive(self.model, theta, inputs, scaling=self.scaling)
+        return predictive(self.model, {**theta, **self.model.local_noise(num)}, inputs, scaling=self.scaling)
 
     def save(self, folder: str | Path) -> None:
         """Write the posterior into a folder: arrays as safetensors, the rest as JSON. See `credo.load`."""

@@ -14,7 +14,6 @@ from credo.diagnostics import Diagnostics
 from credo.diagnostics.masks import diagnose_masks
 from credo.models.places import Place, places_of, variances, with_masks
 from credo.models.program import Model
-from credo.models.sites import LOCAL_NOISE
 from credo.networks.masks import MaskKind, draw_masks
 from credo.posterior.base import NUM_PREDICTIVE_DRAWS, BasePosterior, Provenance, at_least_one
 from credo.posterior.saving import Parts, Stored
@@ -99,8 +98,7 @@ class Dropout(BasePosterior):
         # The weights once for all draws: with the masks apart, no more than these is drawn.
         draws = {name: leaf[None] for name, leaf in self.mean.items()}
         draws |= {f"{_MASK_OF}{name}": mask for name, mask in masks.items()}
-        if self.model.has_local_latents:
-            draws[LOCAL_NOISE] = np.arange(num, dtype=np.int32)
+        draws |= self.model.local_noise(num)
         return predictive(self._masked, draws, inputs, weights=np.full(num, 1 / num), scaling=self.scaling)
 
     def moments(self) -> tuple[Theta, Theta]:

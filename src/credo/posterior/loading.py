@@ -1,17 +1,20 @@
 """Loading posteriors: the inverse of `saving`, of whatever kind they are."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from credo import models, networks
-from credo._files import read_arrays, read_json, require_unaltered
+from credo._files import group_of, read_arrays, read_json, require_unaltered
 from credo._version import __version__
 from credo.data import Scaling
-from credo.models.program import Model, RowShapes
+from credo.models.inputs import Given, Inputs, in_model_units
+from credo.models.program import Model
+from credo.models.rows import RowShapes
 from credo.posterior.base import Provenance
 from credo.posterior.draws import Draws
 from credo.posterior.dropout import Dropout
@@ -23,12 +26,20 @@ from credo.posterior.saving import FORMAT, FORMAT_VERSION, MANIFEST, Stored
 KINDS = {kind.stored_as: kind for kind in (Draws, PointEnsemble, Gaussian, Flow, Dropout, Mixture)}
 
 
-def load(folder: str | Path, *, network: Any = None, model: Model | Sequence[Model | None] | None = None) -> Any:
+def load(
+    folder: str | Path,
+    *,
+    network: Any = None,
+    model: Model | Sequence[Model | None] | None = None,
+    inputs: Mapping[str, Any] | None = None,
+) -> Any:
     """Read a posterior that `posterior.save(folder)` wrote.
 
     Arguments:
         network: the network it was fitted with, where that was not one of `credo.networks`.
         model: the model it was fitted with, where that was a program of the user's own.
+        inputs: of the model's own, those that were saved by reference (the training inputs, and what is very large), in
+            the user's units; predictions do without them, the prior's density does not.
 
     Where it was fitted with several models, both are lists, with None for those that need none.
     """
@@ -37,10 +48,16 @@ def load(folder: str | Path, *, network: Any = None, model: Model | Sequence[Mod
     shapes: dict[str, Any] = manifest["rows"]
     shapes = {key: tuple(value) if isinstance(value, list) else value for key, value in shapes.items()}
     rows = RowShapes(**shapes)
-    bound = tuple(replace(one, rows=rows) for one in _rebuild_all(source, manifest["model"], network, model))
     arrays = read_arrays(source / manifest["arrays"], manifest["arrays_sha256"])
+    scaling = Scaling.from_dict(group_of(arrays, "scaling"))
+    models = _rebuild_all(source, manifest["model"], network, model)
+    inputs_of = partial(_inputs, arrays=arrays, scaling=scaling, row=rows.x_shape[1:], given=inputs or {})
+    configs = manifest.get("inputs", [{}] * len(models))
+    bound = tuple(
+        replace(one, rows=rows, constants=inputs_of(index, config, one))
+        for index, (one, config) in enumerate(zip(models, configs, strict=True))
+    )
     stored = Stored(source, manifest, arrays, bound)
-    scaling = Scaling.from_dict(stored.group("scaling"))
     return _unpacked(stored, scaling=scaling, probes=stored.arrays.get("probes"))
 
 
@@ -66,6 +83,24 @@ def _unpacked(stored: Stored, *, scaling: Scaling, probes: np.ndarray | None) ->
         ]
         common["members"] = [_unpacked(part, scaling=scaling, probes=probes) for part in parts]
     return KINDS[stored.config["kind"]].from_parts(stored, **common)
+
+
+def _inputs(
+    index: int,
+    config: Mapping[str, Any],
+    model: Model,
+    *,
+    arrays: Mapping[str, np.ndarray],
+    scaling: Scaling,
+    row: tuple[int, ...],
+    given: Mapping[str, Any],
+) -> Inputs:
+    """The own inputs of model number `index`: those that were saved, given now, or that the model still has."""
+    declared = model.inputs.arrays if isinstance(model.inputs, Given) else {}
+    passed = {name: array for name, array in {**declared, **given}.items() if not isinstance(array, str)}
+    known = {name: in_model_units(name, array, scaling, row) for name, array in passed.items() if name in config}
+    Inputs.from_config(config, known)  # refuses others than those that the model was fitted with
+    return Inputs.from_config(config, known | model.constants.known() | group_of(arrays, f"inputs/{index}"))
 
 
 def _read_manifest(source: Path) -> dict[str, Any]:

@@ -19,7 +19,6 @@ from credo.data import Data, Scaling
 from credo.diagnostics import Diagnostics
 from credo.diagnostics.ensemble import diagnose_ensemble
 from credo.models.program import Model
-from credo.models.sites import LOCAL_NOISE
 from credo.posterior.architectures import Architectures
 from credo.posterior.base import NUM_PREDICTIVE_DRAWS, BasePosterior, Provenance, at_least_one
 from credo.posterior.draws import Draws
@@ -184,8 +183,8 @@ class Mixture(BasePosterior):
             return linear_mixture(cast(Any, self.members), self.weights, inputs, num)
         theta, weights, owners = self._spread_out(inputs, num)
         models = self.architectures.models
-        if any(model.has_local_latents for model in models):
-            theta |= {LOCAL_NOISE: np.arange(len(weights), dtype=np.int32)}
+        for model in models:
+            theta |= model.local_noise(len(weights))
         conditional: Any = models[0] if len(models) == 1 else self.architectures
         return predictive(conditional, theta, inputs, weights=weights, scaling=self.scaling), owners
 

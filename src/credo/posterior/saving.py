@@ -38,6 +38,8 @@ def write(posterior: Any, folder: Path) -> None:
     """Write a posterior into a folder, whatever else is in it."""
     config, own = pack(posterior)
     arrays = own | named(scaling=posterior.scaling.to_dict())
+    for index, model in enumerate(posterior.models):
+        arrays |= named(**{f"inputs/{index}": model.constants.stored()})
     if posterior.probes is not None:
         arrays |= {"probes": posterior.probes}
     # A name of its own: the old manifest finds the old arrays until the new one is there.
@@ -67,6 +69,7 @@ def _manifest(posterior: Any, config: dict[str, Any]) -> dict[str, Any]:
         "credo_version": __version__,
         "model": configs if len(configs) > 1 else configs[0],
         "rows": asdict(posterior.model.rows),
+        "inputs": [model.constants.to_config() for model in posterior.models],
     } | config
 
 

@@ -6,7 +6,7 @@ that another kind is registered here, or from outside.
 
 from collections.abc import Callable
 from functools import singledispatch
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +14,8 @@ import numpy as np
 import numpyro.distributions as dist
 
 from credo.typing import Array, Key, Theta
+
+T = TypeVar("T")
 
 
 class Conditional(Protocol):
@@ -57,12 +59,28 @@ for kind in (dist.BernoulliLogits, dist.BernoulliProbs):
 
 @singledispatch
 def each_output(conditional: Conditional) -> Any:
-    """The distribution of each output alone, where it has a `cdf` and an `icdf`: a tree of arrays, to be stacked."""
+    """The distribution of each output alone, with its `cdf` and `icdf` if there are any: a tree, to be stacked."""
     return conditional
 
 
-each_output.register(dist.Independent, lambda conditional: each_output(conditional.base_dist))
-each_output.register(dist.MultivariateNormal, lambda normal: dist.Normal(normal.mean, jnp.sqrt(normal.variance)))
+# What is repeated over rows broadcasts against the values that it is asked about.
+for kind in (dist.Independent, dist.ExpandedDistribution):
+    each_output.register(kind, lambda conditional: each_output(conditional.base_dist))
+for kind in (dist.MultivariateNormal, dist.LowRankMultivariateNormal):
+    each_output.register(kind, lambda normal: dist.Normal(normal.mean, jnp.sqrt(normal.variance)))
+
+
+def is_discrete(conditional: Any) -> bool:
+    """Whether y is a whole number."""
+    return bool(getattr(conditional, "is_discrete", False))
+
+
+def sample_of(conditional: Conditional, key: Key) -> Array:
+    """One y for each row, with a key of any generator."""
+    if is_discrete(conditional) and class_probs(conditional) is None:
+        # JAX draws counts with threefry keys only.
+        key = jax.random.wrap_key_data(jax.random.bits(key, (2,), jnp.uint32), impl="threefry2x32")
+    return conditional.sample(key)
 
 
 def mean_of(conditional: Conditional) -> Array:
@@ -71,6 +89,7 @@ def mean_of(conditional: Conditional) -> Array:
     return conditional.mean if probs is None else probs
 
 
+@singledispatch
 def covariance_of(conditional: Any) -> Array:
     """Covariance of y given theta, (rows, outputs, outputs): diagonal, unless it has a `covariance_matrix`."""
     if hasattr(conditional, "covariance_matrix"):
@@ -86,21 +105,22 @@ def as_vector(values: Array) -> Array:
 
 def is_classes(conditional_of: ConditionalOf, draws: Theta, x: np.ndarray) -> bool:
     """Whether y is a class label, found without computing anything."""
-    return _look(conditional_of, draws, x, lambda conditional: class_probs(conditional) is not None)
+    return look(conditional_of, draws, x, lambda conditional: class_probs(conditional) is not None)
 
 
 def is_normal(conditional_of: ConditionalOf, draws: Theta, x: np.ndarray) -> bool:
     """Whether each output is normal, given theta."""
-    return _look(conditional_of, draws, x, lambda conditional: isinstance(each_output(conditional), dist.Normal))
+    return look(conditional_of, draws, x, lambda conditional: isinstance(each_output(conditional), dist.Normal))
 
 
-def _look(conditional_of: ConditionalOf, draws: Theta, x: np.ndarray, question: Callable[[Conditional], bool]) -> bool:
-    found: list[bool] = []
+def look(conditional_of: ConditionalOf, draws: Theta, x: np.ndarray, question: Callable[[Conditional], T]) -> T:
+    """What a question about p(y | x, theta) of one draw and one row is answered with; nothing is computed."""
+    found: list[T] = []
 
-    def look(theta: Theta, row: Array) -> Array:
+    def ask(theta: Theta, row: Array) -> Array:
         found.append(question(conditional_of(theta, row)))
         return jnp.zeros(())
 
     first = {name: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype) for name, leaf in draws.items()}
-    jax.eval_shape(look, first, jax.ShapeDtypeStruct((1, *x.shape[1:]), jnp.float32))
+    jax.eval_shape(ask, first, jax.ShapeDtypeStruct((1, *x.shape[1:]), jnp.float32))
     return found[0]

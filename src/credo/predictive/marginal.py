@@ -24,6 +24,8 @@ from credo._machine import available_cores
 from credo.data import Scaling
 from credo.predictive import streaming
 from credo.predictive.conditional import Conditional, ConditionalOf, is_classes, is_normal
+from credo.predictive.laws import by_samples, name_without_cdf, occurrences
+from credo.predictive.quantiles import bytes_per_row, quantiles
 from credo.typing import Array, Key, Theta, Tree
 
 # Activations of a block of rows should stay in a core's cache: 4,096 rows of 50 units are 0.8 MB.
@@ -93,13 +95,18 @@ class Predictive:
         return by_row.T - self._log_scale()
 
     def samples(self, key: Key, num: int) -> np.ndarray:
-        """`num` draws of y from the marginal, (num, data, output…): a function first, then noise around it."""
+        """`num` draws of y from the marginal, (num, data, output…): a function first, then noise around it.
+
+        A row's noise depends on the key and on what the row holds, not on the rows beside it; equal rows differ.
+        """
         if num < 1:
             raise ValueError(f"num must be at least 1, got {num}")
         self._refuse_if_large(num, "samples", self._target_shape[1:])
         chosen = jax.random.choice(key, self.num_draws, (num,), p=jnp.asarray(self.weights))
         keys = jax.random.split(jax.random.fold_in(key, 1), num)
-        return self._to_units(np.asarray(streaming.samples(self.conditional_of, self.draws, chosen, keys, self.x)))
+        function = partial(streaming.samples, self.conditional_of, chosen, keys)
+        by_row = np.concatenate(self._blocks(function, occurrences(self.x)))
+        return self._to_units(np.moveaxis(by_row, 1, 0))
 
     @cached_property
     def functions(self) -> np.ndarray:
@@ -218,18 +225,19 @@ class RegressionPredictive(Predictive):
     def quantile(self, level: Any) -> np.ndarray:
         """The quantile of the marginal of each output: data axes as in `mean`; one leading axis per axis of `level`.
 
-        Solved by bisection on the mixture's distribution function; the least and the greatest quantile among the
-        draws bracket it.
+        Solved by bisection on the mixture's distribution function, for counts to the least whole number that reaches
+        the level; on that of samples, with a warning, where y has no distribution function.
         """
         levels = np.asarray(level, np.float32)
         if np.any(levels <= 0) or np.any(levels >= 1):
             raise ValueError(f"quantile levels must lie between 0 and 1, got {level}")
-        max_rows = max(1, BYTES_PER_BLOCK // (8 * self.num_draws * max(levels.size, 1)))
+        known = self.with_cdf
+        max_rows = max(1, BYTES_PER_BLOCK // bytes_per_row(known.conditional_of, known.draws, self.x, self.num_draws))
         weights = jnp.asarray(self.weights, jnp.float32)
-        function = partial(streaming.quantiles, self.conditional_of, weights, jnp.asarray(levels.ravel()))
-        blocks = self._blocks(function, max_rows=min(max_rows, MAX_ROWS_PER_BLOCK))
-        quantiles = np.moveaxis(np.concatenate(blocks), 1, 0)
-        return self._to_units(quantiles).reshape(levels.shape + quantiles.shape[1:])
+        function = partial(quantiles, known.conditional_of, weights, jnp.asarray(levels.ravel()))
+        blocks = known._blocks(function, max_rows=min(max_rows, MAX_ROWS_PER_BLOCK))
+        found = np.moveaxis(np.concatenate(blocks), 1, 0)
+        return self._to_units(found).reshape(levels.shape + found.shape[1:])
 
     def interval(self, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
         """The central interval (lower, upper) that holds y with probability `level`."""
@@ -244,8 +252,20 @@ class RegressionPredictive(Predictive):
         return self.num_draws == 1 and is_normal(self.conditional_of, self.draws, self.x)
 
     def cdf(self, y: Any) -> np.ndarray:
-        """F(y) = Σᵢ wᵢ P(Y ≤ y | x, thetaᵢ) of each output alone, (data, output…): uniform if the model is right."""
-        return self._fold_targets(streaming.CDF, y)
+        """F(y) = Σᵢ wᵢ P(Y ≤ y | x, thetaᵢ) of each output alone, (data, output…): uniform if the model is right.
+
+        From samples, with a warning, where y has no distribution function.
+        """
+        return self.with_cdf._fold_targets(streaming.CDF, y)
+
+    @cached_property
+    def with_cdf(self) -> "RegressionPredictive":
+        """This prediction; where y has no distribution function, one from samples of y, and a warning says so."""
+        name = name_without_cdf(self.conditional_of, self.draws, self.x)
+        if name is None:
+            return self
+        sampled, draws = by_samples(self.conditional_of, self.draws, self.weights, name)
+        return RegressionPredictive(sampled, draws, self.x, weights=self.weights, scaling=self.scaling)
 
     def targets(self, y: Any) -> np.ndarray:
         """y as an array of one finite target for each row."""
@@ -357,7 +377,8 @@ def predictive(
         weights: of the draws, adding up to one; equal by default.
     """
     scaling = scaling or Scaling()
-    num_draws = len(next(iter(draws.values())))
+    # Where nothing is drawn, all is one function.
+    num_draws = len(next(iter(draws.values()), [None]))
     weights = np.full(num_draws, 1 / num_draws) if weights is None else np.asarray(weights, np.float64)
     inputs = np.asarray(scaling.inputs(x), np.float32)
     conditional_of = Given(model)

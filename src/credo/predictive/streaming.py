@@ -15,10 +15,8 @@ import jax.numpy as jnp
 from jax.scipy.special import xlogy
 
 from credo.predictive.conditional import Conditional, ConditionalOf, as_vector, covariance_of, each_output, mean_of
+from credo.predictive.laws import cdf_of, sample_rows
 from credo.typing import Array, Key, Theta, Tree
-
-# Bisection halves the bracket each time: 2⁻³⁰ of it is below the resolution of float32.
-NUM_BISECTIONS = 30
 
 
 class Accumulator(NamedTuple):
@@ -77,7 +75,7 @@ LOG_MEAN_EXP = Accumulator(
 
 CDF = Accumulator(
     start=lambda conditional, y: jnp.zeros(y.shape),
-    add=lambda carry, conditional, weight, y: carry + weight * each_output(conditional).cdf(y),
+    add=lambda carry, conditional, weight, y: carry + weight * cdf_of(each_output(conditional), y),
 )
 
 
@@ -87,62 +85,41 @@ def fold(
 ) -> Tree:
     def add(carry: Tree, draw: tuple[Array, Array]) -> tuple[Tree, None]:
         index, weight = draw
-        return accumulator.add(carry, conditional_of(_draw(draws, index), x), weight, *by_row), None
+        return accumulator.add(carry, conditional_of(draw_of(draws, index), x), weight, *by_row), None
 
-    carry = accumulator.start(conditional_of(_draw(draws, 0), x), *by_row)
+    carry = accumulator.start(conditional_of(draw_of(draws, 0), x), *by_row)
     return jax.lax.scan(add, carry, (jnp.arange(len(weights)), weights))[0]
 
 
-def _draw(draws: Theta, index: Array | int) -> Theta:
+def draw_of(draws: Theta, index: Array | int) -> Theta:
+    """theta of one draw."""
     return jax.tree.map(lambda leaf: leaf[index if len(leaf) > 1 else 0], draws)
 
 
-def _over_draws(function: Callable[[Theta], Tree], draws: Theta) -> Tree:
+def over_draws(function: Callable[[Theta], Tree], draws: Theta) -> Tree:
     """function(theta) of every draw, one after another: leaves gain a leading axis."""
-    num = max(len(leaf) for leaf in jax.tree.leaves(draws))
-    return jax.lax.map(lambda index: function(_draw(draws, index)), jnp.arange(num))
+    num = max((len(leaf) for leaf in jax.tree.leaves(draws)), default=1)
+    return jax.lax.map(lambda index: function(draw_of(draws, index)), jnp.arange(num))
 
 
 @partial(jax.jit, static_argnums=0)
 def functions(conditional_of: ConditionalOf, draws: Theta, x: Array) -> Array:
     """E[y | x, thetaᵢ], rows first: (rows, draws, output…)."""
-    return jnp.moveaxis(_over_draws(lambda theta: mean_of(conditional_of(theta, x)), draws), 0, 1)
+    return jnp.moveaxis(over_draws(lambda theta: mean_of(conditional_of(theta, x)), draws), 0, 1)
 
 
 @partial(jax.jit, static_argnums=0)
 def log_probs(conditional_of: ConditionalOf, draws: Theta, x: Array, y: Array) -> Array:
     """log p(y | x, thetaᵢ), (rows, draws)."""
-    return _over_draws(lambda theta: conditional_of(theta, x).log_prob(y), draws).T
+    return over_draws(lambda theta: conditional_of(theta, x).log_prob(y), draws).T
 
 
 @partial(jax.jit, static_argnums=0)
-def samples(conditional_of: ConditionalOf, draws: Theta, chosen: Array, keys: Key, x: Array) -> Array:
+def samples(conditional_of: ConditionalOf, chosen: Array, keys: Key, draws: Theta, x: Array, numbers: Array) -> Array:
+    """A y of each chosen draw, rows first: (rows, samples, output…); see `sample_rows`."""
+
     def one(choice: tuple[Array, Key]) -> Array:
         index, key = choice
-        return conditional_of(_draw(draws, index), x).sample(key)
+        return sample_rows(conditional_of, draw_of(draws, index), x, key, numbers)
 
-    return jax.lax.map(one, (chosen, keys))
-
-
-@partial(jax.jit, static_argnums=0)
-def quantiles(conditional_of: ConditionalOf, weights: Array, levels: Array, draws: Theta, x: Array) -> Array:
-    """Mixture quantiles by bisection, (rows, levels, output…)."""
-    components = _over_draws(lambda theta: each_output(conditional_of(theta, x)), draws)
-
-    def mixture_cdf(value: Array) -> Array:
-        cdf = jax.vmap(lambda component: component.cdf(value))(components)
-        return jnp.tensordot(weights, cdf, axes=1)
-
-    def solve(level: Array) -> Array:
-        own = jax.vmap(lambda component: component.icdf(jnp.full(component.batch_shape, level)))(components)
-
-        def halve(_: Array, bracket: tuple[Array, Array]) -> tuple[Array, Array]:
-            low, high = bracket
-            middle = (low + high) / 2
-            below = mixture_cdf(middle) < level
-            return jnp.where(below, middle, low), jnp.where(below, high, middle)
-
-        low, high = jax.lax.fori_loop(0, NUM_BISECTIONS, halve, (own.min(0), own.max(0)))
-        return (low + high) / 2
-
-    return jnp.moveaxis(jax.lax.map(solve, levels), 0, 1)
+    return jnp.moveaxis(jax.lax.map(one, (chosen, keys)), 0, 1)

@@ -226,7 +226,7 @@ def run(
         stage: where the run is written down as it goes, and may go on from.
         records_per_chunk: the longest chunk; the result does not depend on it.
     """
-    plan = plan or method.plan()
+    plan, data = plan or method.plan(), model.with_inputs(data)
     began = time.perf_counter()
     driver = Driver(method, model, plan, records_per_chunk)
     chains, units = driver.start_all(seed, starts, data, held_out, stage)

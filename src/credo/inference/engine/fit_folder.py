@@ -145,6 +145,7 @@ def identity_of(method: Method, models: Sequence[Model], data: Iterable[Batch | 
                 "program": getattr(one.program, "__qualname__", type(one.program).__name__),
                 "config": one.config,
                 "shapes": {name: list(leaf.shape) for name, leaf in one.template.items()},
+                "inputs": one.constants.to_config(),
             }
             for one in models
         ],

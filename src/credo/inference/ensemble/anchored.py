@@ -105,20 +105,23 @@ class AnchoredModel(Model):
     def _log_sums(
         self, theta: Theta, batch: Batch, local: Any, moments: tuple[Theta, Theta] | None = None
     ) -> tuple[Array, Array]:
-        log_prior = super()._log_sums(self._moved(theta), self.example(), local, self._moved_moments(moments))[0]
-        trace = self._trace(theta, batch.x, batch.y, local)[0]
+        trace, log_jacobian = self._trace(theta, batch.x, batch.y, local, self._inputs_of(batch))
+        moved = {name: {**site, "value": self._moved(name, site["value"])} for name, site in trace.items()}
+        terms = self._prior_terms(moved, self._moved_moments(moments))
         inside = [site for site in trace.values() if site["type"] == "sample" and in_data_plate(site)]
         log_likelihood = sum((log_density(site) for site in inside if not is_local(site)), jnp.zeros(()))
         # Held-out rows have no number, and are not disturbed.
         if batch.rows is not None:
             log_likelihood = log_likelihood + self._disturbance(trace["y"]["fn"], batch, batch.rows)
-        return log_prior, log_likelihood
+        return sum(terms.values(), log_jacobian), log_likelihood
 
-    def _moved(self, theta: Theta) -> Theta:
-        return theta | {name: theta[name] - offset for name, offset in self.offset.items()}
+    def _moved(self, name: str, value: Any) -> Any:
+        return value - self.offset[name] if name in self.offset else value
 
     def _moved_moments(self, moments: tuple[Theta, Theta] | None) -> tuple[Theta, Theta] | None:
-        return None if moments is None else (self._moved(moments[0]), moments[1])
+        if moments is None:
+            return None
+        return {name: self._moved(name, mean) for name, mean in moments[0].items()}, moments[1]
 
     def _disturbance(self, predictive: dist.Distribution, batch: Batch, rows: Array) -> Array:
         """What y' = y + σε adds to log N(y; f, σ²): −ε(y − f)/σ, and a constant.

@@ -36,14 +36,14 @@ class Condition(Protocol):
     def name(self) -> str:
         """Short: the name of the factor in the graph."""
 
+    def resolved(self, names: Sequence[str]) -> "Condition":
+        """The same condition with numbers for the names of columns."""
+
     def prepare(self, x: np.ndarray) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """Once, on the host: what is subsampled row by row, and constants that are always whole."""
 
     def __call__(self, function: Function, rows: Array, **constants: Array) -> Array:
         """Penalties, at least zero, one per row."""
-
-    def resolved(self, names: Sequence[str]) -> "Condition":
-        """The same condition with numbers for the names of columns."""
 
     def to_config(self) -> dict[str, Any]: ...
 
