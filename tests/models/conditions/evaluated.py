@@ -7,9 +7,9 @@ import numpy as np
 from credo.models.conditions import Plain
 
 
-@dataclass(frozen=True)
+@dataclass
 class Binary:
-    """Two classes with one logit, as a model hands them in."""
+    """Two classes with one logit, as a model hands them in; it cannot be hashed, like a dict of weights."""
 
     logit: object
 

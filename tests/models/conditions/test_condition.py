@@ -1,7 +1,7 @@
 """All conditions: penalties of at least zero, finite gradients, descriptions that survive JSON, refusals in words."""
 
 import json
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, dataclass
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from credo import conditions
-from credo.models.conditions import Custom, Plain
+from credo.models.conditions import Custom, Plain, Ready
 from tests.models.conditions.evaluated import penalties
 
 # A network of two outputs for two inputs, in which the words of all conditions make sense.
@@ -99,6 +99,29 @@ def test_a_function_of_the_users():
     with pytest.raises(ValueError, match="'near_one', and code is not stored"):
         conditions.from_config(condition.to_config())
     assert conditions.as_condition(conditions.smooth()) == conditions.smooth()
+
+
+@dataclass(frozen=True)
+class Centred(Ready):
+    """The prediction is that at the mean of all inputs, whichever of them are looked at."""
+
+    name = "centred"
+    scale: float = 1.0
+
+    def prepare(self, x):
+        points, _ = super().prepare(x)
+        return points, {"centre": points.mean(axis=0, keepdims=True)}
+
+    def __call__(self, function, rows, **constants):
+        return jnp.sum((function(rows) - function(constants["centre"])) ** 2, axis=1) / self.scale**2
+
+
+def test_a_class_of_the_users():
+    condition = conditions.as_condition(Centred(2.0))
+    assert condition == Centred(2.0)
+    assert condition.to_config() == {"name": "centred", "scale": 2.0}
+    assert condition.resolved(("a",)) is condition
+    np.testing.assert_allclose(penalties(condition, lambda x: x, [[1.0], [3.0]]), 0.25)
 
 
 @pytest.mark.parametrize("what", ["smooth", conditions.smooth, conditions.Smooth, 3.0, [conditions.smooth()]])

@@ -32,13 +32,15 @@ def dense_graph(points, k):
     return joined | joined.T, distances**2
 
 
-@pytest.mark.parametrize("length", [None, 0.7])
-def test_the_sum_over_edges_is_the_quadratic_form_of_the_laplacian(length):
-    joined, squared = dense_graph(X / X.std(axis=0), k=4)
+# Few columns are searched with a tree, many without.
+@pytest.mark.parametrize(("length", "num_columns"), [(None, 3), (0.7, 3), (None, 20)])
+def test_the_sum_over_edges_is_the_quadratic_form_of_the_laplacian(length, num_columns):
+    x = np.concatenate([X, np.random.default_rng(1).normal(size=(40, num_columns - 3)).astype(np.float32)], axis=1)
+    joined, squared = dense_graph(x / x.std(axis=0), k=4)
     w = joined * (1.0 if length is None else np.exp(-squared / (2 * length**2)))
     laplacian = np.diag(w.sum(axis=1)) - w
-    f = np.asarray(two(X), np.float64)
-    values = penalties(conditions.neighbours(4, length=length), two, X)
+    f = np.asarray(two(x), np.float64)
+    values = penalties(conditions.neighbours(4, length=length), two, x)
     assert values.shape == (joined.sum() // 2,)
     np.testing.assert_allclose(values.sum(), np.trace(f.T @ laplacian @ f), rtol=1e-4)
 
@@ -131,7 +133,7 @@ def test_equal_points_have_no_slope_and_no_weight_on_it():
         (lambda: conditions.neighbours(2, length=0.0), "length must be a positive"),
         (lambda: conditions.neighbours(5).prepare(X[:5]), "5 neighbours need at least 6 inputs, got 5"),
         (lambda: conditions.fisher_snedecor(scale=-1.0), "scale must be a positive"),
-        (lambda: conditions.fisher_snedecor(dims=(1, 3)), "n must be at least 2"),
+        (lambda: conditions.fisher_snedecor(dims=(1, 3)), "n must be a whole number of at least 2, got 1"),
         (lambda: conditions.fisher_snedecor(dims=(2, 0)), "m must be a whole number"),
         (lambda: conditions.fisher_snedecor(dims=9), "dims must be two numbers"),
     ],

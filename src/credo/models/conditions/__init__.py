@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from credo._checks import require_one_of
-from credo.models.conditions.condition import Condition, Custom, Function, Plain, check_penalty, from_json
+from credo.models.conditions.condition import Condition, Custom, Function, Plain, Ready, check_penalty, from_json
 from credo.models.conditions.convexity import Convex, convex
 from credo.models.conditions.derivatives import derivative
 from credo.models.conditions.knowledge import Agrees, DifferentialEquation, agrees, differential_equation
@@ -53,7 +53,7 @@ def as_condition(condition: Any) -> Condition:
     """
     # A maker or a class that was not called, such as `credo.conditions.smooth`, would be taken for a penalty.
     if callable(condition) and not isinstance(condition, type) and condition not in CONDITIONS.values():
-        is_whole = all(hasattr(condition, part) for part in ("name", "prepare", "to_config"))
+        is_whole = all(hasattr(condition, part) for part in ("name", "prepare", "resolved", "to_config"))
         return condition if is_whole else Custom(condition)
     raise ValueError(
         f"condition: {condition!r} is not a condition; pass a function (function, x) -> penalties, one per row, or one "
@@ -84,6 +84,7 @@ __all__ = [
     "Monotone",
     "Neighbours",
     "Plain",
+    "Ready",
     "Smooth",
     "Sparse",
     "Subspace",

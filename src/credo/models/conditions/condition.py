@@ -7,7 +7,7 @@ Paper, "Prior with a consistency condition". A condition sees theta only through
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, Self
 
 import jax
 import jax.numpy as jnp
@@ -65,16 +65,19 @@ class Plain:
 
 
 class Ready:
-    """A frozen dataclass of settings, stored as its name and its settings; its rows are the inputs."""
+    """What conditions have in common: a frozen dataclass, described by its name and its settings; rows are the inputs.
+
+    A condition of your own derives from it, and adds `name`, `__call__`, and `prepare` if it needs more than inputs.
+    """
 
     name: ClassVar[str]
 
     def prepare(self, x: np.ndarray) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         return checked_points(self.name, x), {}
 
-    def resolved(self, names: Sequence[str]) -> Condition:
+    def resolved(self, names: Sequence[str]) -> Self:
         """The same condition with numbers for the names of columns; most conditions have none."""
-        return self  # type: ignore[return-value]
+        return self
 
     def to_config(self) -> dict[str, Any]:
         """Settings as JSON; code of the user's is named and not stored, and `from_config` asks for it."""

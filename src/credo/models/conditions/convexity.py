@@ -1,8 +1,8 @@
 """Convex and concave functions, by their midpoints."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import jax
 import jax.numpy as jnp
@@ -26,10 +26,10 @@ class Convex(Ready):
     label: int | None = None
     seed: int = 0
 
-    def resolved(self, names: Sequence[str]) -> "Convex":
+    def resolved(self, names: Sequence[str]) -> Self:
         """The same condition with numbers for the names of columns."""
         numbered = None if self.columns is None else tuple(number_of(column, names) for column in self.columns)
-        return Convex(numbered, self.sign, self.output, self.label, self.seed)
+        return replace(self, columns=numbered)
 
     def prepare(self, x: np.ndarray) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         """Pairs (a, b), (rows, 2, …): each input, and another one at random."""

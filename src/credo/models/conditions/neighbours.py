@@ -3,7 +3,6 @@
 Rows are the numbers of edges, so that edges are subsampled; points, edges and what is known of each edge stay whole.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import jax.numpy as jnp
@@ -12,6 +11,7 @@ import numpy as np
 from credo._checks import require_at_least, require_positive
 from credo.models.conditions.columns import scales_of
 from credo.models.conditions.condition import Function, Ready, checked_points
+from credo.models.conditions.edges import at_ends, nearest_edges
 from credo.models.conditions.outputs import means
 from credo.typing import Array
 
@@ -31,13 +31,17 @@ class Neighbours(Ready):
     def prepare(self, x: np.ndarray) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         points = checked_points(self.name, x)
         scales = scales_of(points)
-        edges, squared = _nearest(self.name, points / np.where(scales > 0, scales, 1), self.k)
+        edges, squared = nearest_edges(self.name, points / np.where(scales > 0, scales, 1), self.k)
         weights = np.ones(len(edges)) if self.length is None else np.exp(-squared / (2 * self.length**2))
-        return _numbers(edges), {"points": points, "edges": edges, "weights": weights.astype(points.dtype)}
+        return np.arange(len(edges), dtype=np.int32), {
+            "points": points,
+            "edges": edges,
+            "weights": weights.astype(points.dtype),
+        }
 
     def __call__(self, function: Function, rows: Array, **constants: Array) -> Array:
         points, edges, weights = (jnp.asarray(constants[name]) for name in ("points", "edges", "weights"))
-        first, second = _at_ends(lambda x: means(function, x), points, edges[rows])
+        first, second = at_ends(lambda x: means(function, x), points, edges[rows])
         return weights[rows] * jnp.sum((first - second) ** 2, axis=-1)
 
 
@@ -52,17 +56,21 @@ class FisherSnedecor(Ready):
 
     def prepare(self, x: np.ndarray) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         points = checked_points(self.name, x)
-        edges, squared = _nearest(self.name, points, self.k)
+        edges, squared = nearest_edges(self.name, points, self.k)
         # Between two equal points there is no slope.
         apart = squared > 0
         if not apart.any():
             raise ValueError("fisher_snedecor: all inputs are equal to their neighbours, so there are no slopes")
         edges, squared = edges[apart], squared[apart]
-        return _numbers(edges), {"points": points, "edges": edges, "squared": squared.astype(points.dtype)}
+        return np.arange(len(edges), dtype=np.int32), {
+            "points": points,
+            "edges": edges,
+            "squared": squared.astype(points.dtype),
+        }
 
     def __call__(self, function: Function, rows: Array, **constants: Array) -> Array:
         points, edges, squared = (jnp.asarray(constants[name]) for name in ("points", "edges", "squared"))
-        first, second = _at_ends(function, points, edges[rows])
+        first, second = at_ends(function, points, edges[rows])
         ratio = self.scale * jnp.sum((first - second) ** 2, axis=-1) / squared[rows]
         # F of one output has the mode zero with infinite density; with n = 2 the density is finite there.
         n, m = self.dims or (max(first.shape[-1], 2), int(np.prod(points.shape[1:])))
@@ -107,7 +115,8 @@ def fisher_snedecor(k: int = 5, *, scale: float = 1.0, dims: tuple[int, int] | N
     Arguments:
         k: neighbours of each point; the edges join them.
         scale: λ, the squared ratio of a unit of x to one of y; at n = m = 9 the mode is at F = 0.64.
-        dims: (n, m), n at least 2; None for the numbers of outputs (2 if there is one) and of inputs.
+        dims: (n, m), n at least 2, since below that there is no minimum; None for the numbers of outputs (2 if there is
+            one) and of inputs.
 
     >>> from credo.models.conditions import Plain
     >>> rows, constants = fisher_snedecor(k=1, dims=(4, 2)).prepare(np.array([[0.0], [2.0]]))
@@ -123,10 +132,8 @@ def fisher_snedecor(k: int = 5, *, scale: float = 1.0, dims: tuple[int, int] | N
     if isinstance(dims, str) or np.shape(dims) != (2,):
         raise ValueError(f"dims must be two numbers, (of outputs, of inputs), got {dims!r}")
     n, m = dims
-    require_at_least(1, m=m)
-    if n < 2:
-        raise ValueError(f"dims: n must be at least 2, got {n!r}: below that the penalty has no minimum")
     require_at_least(2, n=n)
+    require_at_least(1, m=m)
     return FisherSnedecor(int(k), float(scale), (int(n), int(m)))
 
 
@@ -137,39 +144,3 @@ def f_penalty(ratio: Array, n: int, m: int) -> Array:
     least = a * np.log1p(mode) - (b * np.log(mode) if b else 0.0)
     ratio = ratio + LEAST_RATIO
     return jnp.maximum(a * jnp.log1p(ratio) - b * jnp.log(ratio) - least, 0.0)
-
-
-def _nearest(name: str, points: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Edges i < j between each point and its k nearest, (edges, 2), each once, and their squared lengths."""
-    # Slow to load, and of no use to most models.
-    from sklearn.neighbors import NearestNeighbors
-
-    if len(points) < k + 1:
-        raise ValueError(
-            f"{name}: {k} neighbours need at least {k + 1} inputs, got {len(points)}; lower k or add inputs"
-        )
-    flat = points.reshape(len(points), -1)
-    nearest = NearestNeighbors(n_neighbors=k).fit(flat).kneighbors(return_distance=False)
-    ends = np.stack([np.repeat(np.arange(len(points)), k), nearest.ravel()], axis=1)
-    edges = np.unique(np.sort(ends, axis=1), axis=0).astype(np.int32)
-    return edges, _squared_lengths(flat, edges)
-
-
-def _squared_lengths(flat: np.ndarray, edges: np.ndarray, block: int = 4096) -> np.ndarray:
-    """By blocks of edges: all differences at once could be larger than all points."""
-    parts = [edges[first : first + block] for first in range(0, len(edges), block)]
-    return np.concatenate([np.sum((flat[part[:, 0]] - flat[part[:, 1]]) ** 2, axis=1) for part in parts])
-
-
-def _numbers(edges: np.ndarray) -> np.ndarray:
-    return np.arange(len(edges), dtype=np.int32)
-
-
-def _at_ends(f: Callable[[Array], Array], points: Array, edges: Array) -> tuple[Array, Array]:
-    """f at both ends of each edge, (edges, outputs) each; no point is asked twice if that would cost more."""
-    if 2 * len(edges) < len(points):
-        values = f(points[edges.T.reshape(-1)])
-        first, second = jnp.split(values, 2)
-        return first, second
-    values = f(points)
-    return values[edges[:, 0]], values[edges[:, 1]]

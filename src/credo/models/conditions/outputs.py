@@ -17,7 +17,8 @@ def check_choice(name: str, output: int | None, label: int | None) -> None:
 
 def num_predicted(function: Function, x: Array) -> int:
     """Columns of the prediction: targets, or classes."""
-    return int(jax.eval_shape(function, x).shape[-1])
+    # Nothing is computed. In a lambda, since a function need not be hashable.
+    return int(jax.eval_shape(lambda points: function(points), x).shape[-1])
 
 
 def means(function: Function, x: Array) -> Array:

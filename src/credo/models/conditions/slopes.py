@@ -5,8 +5,8 @@ a strength means the same whatever the units of x and y.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import jax
 import jax.numpy as jnp
@@ -29,10 +29,10 @@ class Monotone(Ready):
     label: int | None = None
     margin: float = 0.0
 
-    def resolved(self, names: Sequence[str]) -> "Monotone":
+    def resolved(self, names: Sequence[str]) -> Self:
         """The same condition with numbers for the names of columns."""
         numbered = _consistent((number_of(column, names), sign) for column, sign in self.directions)
-        return Monotone(numbered, self.output, self.label, self.margin)
+        return replace(self, directions=numbered)
 
     def prepare(self, x: np.ndarray) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         points = checked_points(self.name, x, num_axes=2)
@@ -46,10 +46,12 @@ class Monotone(Ready):
 
     def __call__(self, function: Function, rows: Array, **constants: Array) -> Array:
         def f(x: Array) -> Array:
-            return chosen(self.name, function, x, output=self.output, label=self.label)
+            return chosen(self.name, function, x, output=self.output, label=self.label)[:, None]
 
-        rises = along(f, rows, constants["steps"])
-        return jnp.sum(jax.nn.relu(self.margin - rises) ** 2, axis=0)
+        # In reverse, one gradient is for all columns: with 8 of them a step cost 1.7 of a plain one, where directional
+        # derivatives of one column cost 1.8, and of three 3.8.
+        rises = gradients(f, rows)[0] @ constants["steps"].T
+        return jnp.sum(jax.nn.relu(self.margin - rises) ** 2, axis=-1)
 
 
 @dataclass(frozen=True)
