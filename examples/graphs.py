@@ -290,7 +290,9 @@ def draw(graph: Graph, file: Path) -> int:
     """Save the picture of a graph in its own size; its width in pixels."""
     ax = credo.plot.graph(graph)
     (left, right), (bottom, top) = ax.get_xlim(), ax.get_ylim()
+    ax.figure.set_layout_engine("none")
     ax.figure.set_size_inches(right - left, top - bottom)
+    ax.set_position((0.0, 0.0, 1.0, 1.0))
     credo.plot.save(ax, file)
     return round(PIXELS * (right - left))
 

@@ -59,8 +59,8 @@ def graph(model: Model | Graph, *, ax: Axes | None = None) -> Axes:
     left, bottom, right, top = _around([*outlines.values(), *frames.values()], 0.08)
     # Narrow graphs keep the standard width.
     ax = style.axes(ax, width=max(6.4, right - left), height=max(2.0, top - bottom))
-    for plate, frame in frames.items():
-        _draw_plate(ax, labels[plate], frame)
+    for plate, label in labels.items():
+        _draw_plate(ax, label, frames[plate])
     kinds = {node.name: node for node in found.nodes}
     for (parent, child), path in rows.paths.items():
         _draw_edge(ax, [place[name] for name in path], kinds[parent], kinds[child])
