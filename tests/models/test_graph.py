@@ -196,6 +196,11 @@ def test_a_site_may_have_the_name_of_an_input():
     assert graph.plates == {"data": ("input x", "x", "y")}
 
 
+def test_an_input_may_not_have_the_name_of_the_rows():
+    with pytest.raises(ValueError, match="'x' is the name of the rows"):
+        graph_of(hierarchical, X, Y, {"x": X})
+
+
 def test_dependence_is_followed_through_calls_loops_and_branches():
     def program(x, y=None):
         a, b, c = (numpyro.sample(name, dist.Normal(0.0, 1.0)) for name in "abc")

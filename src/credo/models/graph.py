@@ -25,6 +25,7 @@ from credo.typing import Array, Program
 
 NodeKind = Literal["input", "parameter", "latent", "observed", "partly", "deterministic", "factor"]
 Names = frozenset[str]
+Sites = dict[str, dict[str, Any]]
 # Tells the names of sites from those that a network gives to values of its own.
 _TAG = "site: "
 # Wrappers that repeat a distribution, or hide some of its values; what they are computed from is no parent.
@@ -89,23 +90,25 @@ def graph_of(program: Program, x: Array, y: Array | None, inputs: Mapping[str, A
     f = f(w, x)   [plate data]
     y | f ~ Normal   [plate data]
     """
+    if "x" in (inputs or {}):
+        raise ValueError("inputs: 'x' is the name of the rows of the data, the second argument; rename that input")
     given = {"x": x, **(inputs or {})}
-    sites, sources = _followed(program, given, y)
-    sites, sources = _joined(sites, sources)
-    named = {name: name if name not in sites else f"input {name}" for name in given}
+    sites, sources = _joined(*_followed(program, given, y))
+    label = {_input(name): f"input {name}" if name in sites else name for name in given}
     params = [name for name, site in sites.items() if site["type"] == "param"]
-    drawn = [name for name in sites if name not in params]
+    others = [name for name in sites if name not in params]
     nodes = [
-        *(Node(name, "input") for name in named.values()),
+        *(Node(name, "input") for name in label.values()),
         *(Node(name, "parameter") for name in params),
-        *(Node(name, _kind(sites[name]), _distribution(sites[name])) for name in drawn),
+        *(Node(name, _kind(sites[name]), _distribution(sites[name])) for name in others),
     ]
-    order = [*drawn, *params, *map(_input, given)]
-    labels = {name: name for name in sites} | {_input(name): label for name, label in named.items()}
     edges = [
-        (labels[parent], child) for child in drawn for parent in order if parent in sources[child] and parent != child
+        (label.get(parent, parent), child)
+        for child in others
+        for parent in (*others, *params, *label)
+        if parent in sources[child] - {child}
     ]
-    plates, sizes = _plates(sites, {"data" if name == "x" else name: label for name, label in named.items()})
+    plates, sizes = _plates(sites, {"data" if name == "x" else name: label[_input(name)] for name in given})
     return Graph(tuple(nodes), tuple(edges), plates, sizes)
 
 
@@ -114,7 +117,7 @@ class _Named(Messenger):
 
     def __init__(self) -> None:
         super().__init__(None)
-        self.sites: dict[str, dict[str, Any]] = {}
+        self.sites: Sites = {}
         self.sources: dict[str, Any] = {}
 
     def process_message(self, msg: dict[str, Any]) -> None:
@@ -134,9 +137,7 @@ class _Named(Messenger):
             self.sources[name] = value if msg["type"] == "deterministic" else _bare(msg["fn"]).log_prob(msg["value"])
 
 
-def _followed(
-    program: Program, given: Mapping[str, Array], y: Array | None
-) -> tuple[dict[str, dict[str, Any]], dict[str, Names]]:
+def _followed(program: Program, given: Mapping[str, Array], y: Array | None) -> tuple[Sites, dict[str, Names]]:
     """The sites of a program in order, and the names that reach each of those that are not params."""
     named = _Named()
 
@@ -179,24 +180,17 @@ def _input(name: str) -> str:
     return f" {name}"
 
 
-def _joined(
-    sites: Mapping[str, dict[str, Any]], sources: Mapping[str, Names]
-) -> tuple[dict[str, dict[str, Any]], dict[str, Names]]:
-    """`sample(name, …, obs_mask=…)` is three sites in NumPyro; here it is one, the observed part."""
+def _joined(sites: Sites, sources: Mapping[str, Names]) -> tuple[Sites, dict[str, Names]]:
+    """`sample(name, …, obs_mask=…)` is three sites in NumPyro; here it is one, with the observed part's density."""
     halves = {name: (f"{name}_observed", f"{name}_unobserved") for name in sites}
-    halves = {name: pair for name, pair in halves.items() if all(half in sites for half in pair)}
-    dropped = {half for pair in halves.values() for half in pair}
-    kept = {name: sites[halves[name][0]] if name in halves else site for name, site in sites.items()}
-    origin = {name: sources[halves[name][0]] if name in halves else found for name, found in sources.items()}
-    return (
-        {name: site for name, site in kept.items() if name not in dropped},
-        {name: found - dropped for name, found in origin.items() if name not in dropped},
-    )
+    split = {name: half for name, half in halves.items() if half[0] in sites and half[1] in sites}
+    dropped = {half for pair in split.values() for half in pair}
+    origin = {name: split[name][0] if name in split else name for name in sites if name not in dropped}
+    joined = {name: sources[first] for name, first in origin.items() if first in sources}
+    return {name: sites[first] for name, first in origin.items()}, joined
 
 
-def _plates(
-    sites: Mapping[str, dict[str, Any]], inputs: Mapping[str, str]
-) -> tuple[dict[str, tuple[str, ...]], dict[str, int | str]]:
+def _plates(sites: Sites, inputs: Mapping[str, str]) -> tuple[dict[str, tuple[str, ...]], dict[str, int | str]]:
     """The members and sizes of the plates; an input stands in the plate that it is given for, and in those around."""
     members: dict[str, list[str]] = {}
     around: dict[str, list[str]] = {}
