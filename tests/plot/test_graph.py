@@ -173,6 +173,16 @@ def test_no_text_lies_on_another_or_on_a_node(graph):
     assert overlaps == len(inside)  # a short name stands in its circle
 
 
+@pytest.mark.parametrize("parent", "ab")
+def test_the_label_of_a_plate_stands_in_the_corner_that_no_line_crosses(parent):
+    nodes = tuple(Node(name, "latent") for name in "abc")
+    ax = plot.graph(Graph(nodes, ((parent, "c"),), {"p": ("a", "b")}))
+    place = dict(zip("abc", (circle.center[0] for circle in patches(ax, Circle)), strict=True))
+    (label,) = [text for text in ax.texts if text.get_text() == "p"]
+    assert place[parent] == place["c"]  # the line leaves the frame straight below its parent
+    assert label.get_ha() == ("left" if place[parent] == max(place.values()) else "right")
+
+
 def test_frames_one_in_the_other_do_not_touch():
     outer, inner = sorted(
         (frame.get_bbox() for frame in patches(plot.graph(plated("ab", "ab", rows=["a", "b"])), FancyBboxPatch)),

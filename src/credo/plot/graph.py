@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -22,6 +23,8 @@ FONT, CHARACTER, LINE = 7.5, 0.065, 0.12
 LABEL, CROWD = 0.14, 0.07
 # Longer names are broken at the last dot or before a capital; up to three characters stand inside their node.
 MAX_CHARACTERS, MAX_INSIDE = 12, 3
+# How steep arrows are, as far as a row of that height allows.
+SLOPE, MAX_DROP = 0.5, 1.6
 FILLED = "#bdbdbd"
 JOINT = Box(0.02, 0.02, 0.0, 0.0)
 Place = tuple[float, float]
@@ -46,33 +49,58 @@ def graph(model: Model | Graph, *, ax: Axes | None = None) -> Axes:
     if not isinstance(found, Graph) or not found.nodes:
         raise ValueError(f"graph draws a model, or what model.graph() returns, with at least one node, got {model!r}")
     found, crowds = layout.grouped(found)
-    rows = layout.rows(found)
-    boxes = {node.name: _box(found, node, node.name in crowds) for node in found.nodes}
-    boxes |= dict.fromkeys(rows.joints, JOINT)
-    labels = {plate: f"{plate}, {found.sizes[plate]}" if plate in found.sizes else plate for plate in rows.plates}
-    widths = {plate: CHARACTER * len(label) + PADDING for plate, label in labels.items()}
-    column, sides = aligned(rows, layout.ordered(rows), boxes, widths)
-    height = _heights(rows, boxes)
-    place = {name: (column[name], height[rows.row[name]]) for name in rows.row}
-    outlines = {name: _outline(place[name], box) for name, box in boxes.items()}
-    frames = _frames(rows, sides, outlines)
-    left, bottom, right, top = _around([*outlines.values(), *frames.values()], 0.08)
+    plan = _planned(found, crowds)
+    left, bottom, right, top = plan.limits
     # Narrow graphs keep the standard width.
     ax = style.axes(ax, width=max(6.4, right - left), height=max(2.0, top - bottom))
-    for plate, label in labels.items():
-        _draw_plate(ax, label, frames[plate])
-    kinds = {node.name: node for node in found.nodes}
-    for (parent, child), path in rows.paths.items():
-        _draw_edge(ax, [place[name] for name in path], kinds[parent], kinds[child])
-    for node in found.nodes:
-        _draw_node(ax, node, place[node.name], node.name in crowds)
-        _draw_text(ax, node, place[node.name], _side(found, node), node.name in crowds)
+    lines = _along([(plan.place[above], plan.place[below]) for above, below in plan.rows.steps])
+    for plate, label in plan.labels.items():
+        _draw_plate(ax, label, plan.frames[plate], lines)
+    nodes = {node.name: node for node in found.nodes}
+    for (parent, child), path in plan.rows.paths.items():
+        _draw_edge(ax, [plan.place[name] for name in path], nodes[parent], nodes[child])
+    for name, node in nodes.items():
+        _draw_node(ax, node, plan.place[name], name in crowds)
+        _draw_text(ax, node, plan.place[name], plan.side[name], name in crowds)
     ax.set(xlim=(left, right), ylim=(bottom, top), aspect="equal")
     ax.set_axis_off()
     return ax
 
 
 # -- where ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """Where everything goes: nodes and joints, the text of each node, and the frame and label of each plate."""
+
+    rows: layout.Rows
+    place: dict[str, Place]
+    side: dict[str, str]
+    frames: dict[str, Frame]
+    labels: dict[str, str]
+    limits: Frame
+
+
+def _planned(graph: Graph, crowds: set[str]) -> _Plan:
+    rows = layout.rows(graph)
+    order = layout.ordered(rows)
+    side = {node.name: _side(graph, node, order) for node in graph.nodes}
+    boxes = {node.name: _box(node, side[node.name], node.name in crowds) for node in graph.nodes}
+    boxes |= dict.fromkeys(rows.joints, JOINT)
+    labels = {plate: f"{plate}, {graph.sizes[plate]}" if plate in graph.sizes else plate for plate in rows.plates}
+    column, sides = aligned(rows, order, boxes, {plate: _width(label) for plate, label in labels.items()})
+    height = _heights(rows, boxes, column)
+    place = {name: (column[name], height[level]) for name, level in rows.row.items()}
+    outlines = {name: _outline(place[name], box) for name, box in boxes.items()}
+    frames = _frames(rows, sides, outlines)
+    limits = _around([*outlines.values(), *frames.values()], 0.08)
+    return _Plan(rows, place, side, frames, labels, limits)
+
+
+def _width(label: str) -> float:
+    """Of the label of a plate, with some room."""
+    return CHARACTER * len(label) + PADDING
 
 
 def _text(node: Node) -> tuple[str, list[str]]:
@@ -86,28 +114,34 @@ def _text(node: Node) -> tuple[str, list[str]]:
     return (node.name if fits else ""), [line for line in ([] if fits else name) + laws if line]
 
 
-def _side(graph: Graph, node: Node) -> str:
+def _side(graph: Graph, node: Node, order: Mapping[str, float]) -> str:
     """The side of a node where its text is out of the arrows' way."""
-    if not graph.parents(node.name):
-        return "above"
-    return "below" if all(parent != node.name for parent, _ in graph.edges) else "right"
+    parents = graph.parents(node.name)
+    children = [child for parent, child in graph.edges if parent == node.name]
+    if not parents or not children:
+        return "below" if parents else "above"
+    return "left" if np.mean([order[name] for name in (*parents, *children)]) > order[node.name] else "right"
 
 
 def _radius(node: Node) -> float:
     return FACTOR if node.kind == "factor" else RADIUS
 
 
-def _box(graph: Graph, node: Node, is_crowd: bool) -> Box:
+def _box(node: Node, side: str, is_crowd: bool) -> Box:
     """A node with its text."""
-    side, lines, radius = _side(graph, node), _text(node)[1], _radius(node)
+    lines, radius = _text(node)[1], _radius(node)
     wide, high = CHARACTER * max(map(len, lines), default=0), (LINE * len(lines) + 0.06) * bool(lines)
-    half = max(radius + CROWD * is_crowd, 0.0 if side == "right" else wide / 2)
-    reach = half + 0.05 + wide if side == "right" and lines else half
-    return Box(half, reach, radius + high * (side == "above"), radius + high * (side == "below"))
+    half = max(radius + CROWD * is_crowd, wide / 2 if side in ("above", "below") else 0.0)
+    reach = {side: half + (0.05 + wide) * bool(lines)}
+    up, down = radius + high * (side == "above"), radius + high * (side == "below")
+    return Box(reach.get("left", half), reach.get("right", half), up, down)
 
 
-def _heights(rows: layout.Rows, boxes: Mapping[str, Box]) -> list[float]:
-    """The height of each row: below the one before, with room for text, for the ends of frames, and for arrows."""
+def _heights(rows: layout.Rows, boxes: Mapping[str, Box], column: Mapping[str, float]) -> list[float]:
+    """The height of each row: below the one before, with room for text, for the ends of frames, and for arrows.
+
+    Arrows that go far sideways get more room, so that they do not lie on the text beside their row.
+    """
     ups, downs = (
         [max(getattr(boxes[name], side) for name in rows.row if rows.row[name] == level) for level in _levels(rows)]
         for side in ("up", "down")
@@ -118,7 +152,9 @@ def _heights(rows: layout.Rows, boxes: Mapping[str, Box]) -> list[float]:
         ends = max((rows.depth(plate) for plate, span in spans.items() if span[-1] == level - 1), default=0)
         starts = max((rows.depth(plate) for plate, span in spans.items() if span[0] == level), default=0)
         frames = (PADDING + LABEL) * ends + PADDING * starts
-        heights.append(heights[-1] - downs[level - 1] - ups[level] - ARROW - frames)
+        widest = max((abs(column[a] - column[b]) for a, b in rows.steps if rows.row[b] == level), default=0.0)
+        drop = max(downs[level - 1] + ups[level] + ARROW + frames, min(SLOPE * widest, MAX_DROP))
+        heights.append(heights[-1] - drop)
     return heights
 
 
@@ -150,24 +186,40 @@ def _around(boxes: Sequence[Frame], margin: float) -> Frame:
 # -- what ----------------------------------------------------------------------------------------------------
 
 
-def _draw_plate(ax: Axes, label: str, frame: Frame) -> None:
-    left, bottom, right, top = frame
+def _draw_plate(ax: Axes, label: str, frame: Frame, lines: np.ndarray) -> None:
+    """A frame, and its label in the corner at the bottom that fewer lines cross."""
+    (left, bottom, right, top), width = frame, _width(label)
     corner = "round,pad=0,rounding_size=0.06"
     ax.add_patch(FancyBboxPatch((left, bottom), right - left, top - bottom, corner, fc="none", ec=style.FAINT, lw=1))
-    ax.text(right - 0.06, bottom + 0.04, label, ha="right", va="bottom", fontsize=FONT, fontstyle="italic")
+    x = lines[(lines[:, 1] > bottom) & (lines[:, 1] < bottom + LABEL + 0.04), 0]
+    is_left = np.sum((x > left) & (x < left + width)) < np.sum((x < right) & (x > right - width))
+    side: dict[str, Any] = {"x": left + 0.06, "ha": "left"} if is_left else {"x": right - 0.06, "ha": "right"}
+    ax.text(y=bottom + 0.04, s=label, va="bottom", fontsize=FONT, fontstyle="italic", **side)
+
+
+def _along(lines: Sequence[tuple[Place, Place]]) -> np.ndarray:
+    """Places along lines, closer to each other than a letter is high."""
+    return np.array([np.linspace(start, end, 100) for start, end in lines]).reshape(-1, 2)
 
 
 def _draw_edge(ax: Axes, points: Sequence[Place], parent: Node, child: Node) -> None:
     """A line through its joints, from rim to rim; towards a factor it has no head, since nothing is drawn from it."""
     start, *joints, end = np.array(points)
     start, end = _rim(parent, start, (*joints, end)[0]), _rim(child, end, (start, *joints)[-1])
-    # A curve that bends towards each joint and is straight halfway between two of them.
-    stops = [*((one + other) / 2 for one, other in pairwise(joints)), end]
-    bends = [point for pair in zip(joints, stops, strict=True) for point in pair] if joints else [end]
-    codes = [Path.MOVETO, *[Path.CURVE3 if joints else Path.LINETO] * len(bends)]
-    path = Path(np.array([start, *bends]), codes)
+    path = _curve([start, *joints, end])
     head = "-" if child.kind == "factor" else "-|>"
     ax.add_patch(FancyArrowPatch(path=path, arrowstyle=head, mutation_scale=9, lw=0.9, color=style.INK))
+
+
+def _curve(stops: Sequence[np.ndarray]) -> Path:
+    """From stop to stop by cubic curves, upright in between; two stops are joined by a straight line."""
+    points = [stops[0]]
+    for number, (above, below) in enumerate(pairwise(stops), start=1):
+        straight = (below - above) / 3
+        upright = straight * [0.0, 1.0]
+        points += [above + (straight if number == 1 else upright)]
+        points += [below - (straight if number == len(stops) - 1 else upright), below]
+    return Path(np.array(points), [Path.MOVETO, *[Path.CURVE4] * (len(points) - 1)])
 
 
 def _rim(node: Node, centre: np.ndarray, towards: np.ndarray) -> np.ndarray:
@@ -195,11 +247,13 @@ def _draw_node(ax: Axes, node: Node, place: Place, is_crowd: bool) -> None:
 
 def _draw_text(ax: Axes, node: Node, place: Place, side: str, is_crowd: bool) -> None:
     (x, y), (inside, lines) = place, _text(node)
-    gap, said = _radius(node) + 0.05, "\n".join(lines)
+    gap = _radius(node) + 0.05
+    across = gap + CROWD * is_crowd
+    x_at, y_at, ha, va = {
+        "above": (x, y + gap, "center", "bottom"),
+        "below": (x, y - gap, "center", "top"),
+        "left": (x - across, y, "right", "center"),
+        "right": (x + across, y, "left", "center"),
+    }[side]
     ax.text(x, y, inside, ha="center", va="center", fontsize=9, zorder=4)
-    if side == "right":
-        ax.text(x + gap + CROWD * is_crowd, y, said, va="center", fontsize=FONT)
-    else:
-        up = side == "above"
-        at, anchor = (y + gap, "bottom") if up else (y - gap, "top")
-        ax.text(x, at, said, ha="center", va=anchor, fontsize=FONT, multialignment="center")
+    ax.text(x_at, y_at, "\n".join(lines), ha=ha, va=va, multialignment=ha, fontsize=FONT)

@@ -126,13 +126,13 @@ def ordered(rows: Rows) -> dict[str, float]:
 
 
 def _cost(rows: Rows, place: Mapping[str, float]) -> tuple[int, float]:
-    """How many edges cross, and how far they go sideways."""
+    """How many edges cross, and how far they go sideways: squared, since few long ones are worse than many short."""
     if not rows.steps:
         return 0, 0.0
     above, below, level = np.array([(place[a], place[b], rows.row[a]) for a, b in rows.steps]).T
     turned = np.subtract.outer(above, above) * np.subtract.outer(below, below) < 0
     crossings = np.sum(turned & np.equal.outer(level, level)) // 2
-    return int(crossings), round(float(np.sum(np.abs(above - below))), 6)
+    return int(crossings), round(float(np.sum((above - below) ** 2)), 6)
 
 
 def _packed(rows: Rows, names: Sequence[str], plates: Sequence[frozenset[str]]) -> dict[str, float]:
