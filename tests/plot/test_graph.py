@@ -176,9 +176,9 @@ def test_no_text_lies_on_another_or_on_a_node(graph):
 @pytest.mark.parametrize("parent", "ab")
 def test_the_label_of_a_plate_stands_in_the_corner_that_no_line_crosses(parent):
     nodes = tuple(Node(name, "latent") for name in "abc")
-    ax = plot.graph(Graph(nodes, ((parent, "c"),), {"p": ("a", "b")}))
+    ax = plot.graph(Graph(nodes, ((parent, "c"),), {"plate": ("a", "b")}))
     place = dict(zip("abc", (circle.center[0] for circle in patches(ax, Circle)), strict=True))
-    (label,) = [text for text in ax.texts if text.get_text() == "p"]
+    (label,) = [text for text in ax.texts if text.get_text() == "plate"]
     assert place[parent] == place["c"]  # the line leaves the frame straight below its parent
     assert label.get_ha() == ("left" if place[parent] == max(place.values()) else "right")
 

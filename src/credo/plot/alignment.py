@@ -1,7 +1,7 @@
 """Columns of a belief network: as near to each other as the room of all boxes allows, by a linear program."""
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from itertools import combinations, pairwise
 
@@ -81,7 +81,7 @@ def _rooms(
             yield one, other, boxes[one].right + boxes[other].left + GAP
     for plate, members in rows.plates.items():
         yield ("left", plate), ("right", plate), widths[plate]
-        for name in members:
+        for name in _among(rows, members):
             yield ("left", plate), name, boxes[name].left + PADDING
             yield name, ("right", plate), boxes[name].right + PADDING
         for other in rows.inside(plate):
@@ -93,9 +93,9 @@ def _outside(
     rows: Rows, order: Mapping[str, float], boxes: Mapping[str, Box]
 ) -> Iterator[tuple[Hashable, Hashable, float]]:
     """Frames hold their members and no others, and plates without common members stand side by side."""
-    centre = {plate: np.mean([order[name] for name in members]) for plate, members in rows.plates.items()}
+    centre = {plate: np.mean([order[name] for name in _among(rows, members)]) for plate, members in rows.plates.items()}
     for plate, members in rows.plates.items():
-        for name in rows.row.keys() - members:
+        for name in _among(rows, rows.row.keys() - members):
             if rows.row[name] in rows.span(members):
                 if order[name] < centre[plate]:
                     yield name, ("left", plate), boxes[name].right + GAP
@@ -105,6 +105,11 @@ def _outside(
         spans = rows.span(rows.plates[one]), rows.span(rows.plates[other])
         if not rows.plates[one] & rows.plates[other] and set(spans[0]) & set(spans[1]):
             yield ("right", one), ("left", other), PADDING
+
+
+def _among(rows: Rows, names: Set[str]) -> list[str]:
+    """Names in the order of the graph: the same graph makes the same program, and so the same drawing."""
+    return [name for name in rows.row if name in names]
 
 
 @dataclass
