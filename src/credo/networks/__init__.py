@@ -13,8 +13,8 @@ from credo.networks.zoo import from_config
 
 __all__ = [
     "CNN",
-    "Group",
     "MLP",
+    "Group",
     "Network",
     "ResNet",
     "Symmetries",

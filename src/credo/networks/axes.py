@@ -10,23 +10,28 @@ An axis that was flattened, (H, W, C) → H·W·C, has several labels, outermost
 """
 
 import math
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
-from jax.extend.core import ClosedJaxpr, JaxprEqn
+from jax.extend.core import ClosedJaxpr
 
 from credo._dataflow import CALLS, CONVOLUTION, body, walk
 from credo.networks.labels import Factors, Labels
 
 # Primitives that compute each number of the output from the numbers in the same place of the inputs.
-_ELEMENTWISE = set(
-    "abs acos acosh add add_any and asin asinh atan atan2 atanh cbrt ceil clamp convert_element_type copy copy_p cos "
-    "cosh digamma div eq erf erf_inv erfc exp exp2 expm1 floor ge gt imag integer_pow is_finite le lgamma log log1p "
-    "logistic lt max min mul ne neg nextafter not or pow real reduce_precision rem round rsqrt select_n sign sin sinh "
-    "sqrt square stop_gradient sub tan tanh xor".split()
+_ELEMENTWISE = re.findall(
+    r"\w+",
+    """
+    abs acos acosh add add_any and asin asinh atan atan2 atanh cbrt ceil clamp convert_element_type copy copy_p
+    cos cosh digamma div eq erf erf_inv erfc exp exp2 expm1 floor ge gt imag integer_pow is_finite le lgamma log
+    log1p logistic lt max min mul ne neg nextafter not or pow real reduce_precision rem round rsqrt select_n sign
+    sin sinh sqrt square stop_gradient sub tan tanh xor
+    """,
 )
 # Primitives whose output does not depend on the order of what they reduce.
 _REDUCTIONS = {f"reduce_{name}" for name in ("sum", "max", "min", "prod", "and", "or", "xor")}
@@ -76,7 +81,7 @@ class AxisFlow:
             return value
         return Labelled(tuple(self.labels.new(size, fixed=_varies(value, i)) for i, size in enumerate(np.shape(value))))
 
-    def _equation(self, eqn: JaxprEqn, inputs: list[Any]) -> Sequence[Labelled]:
+    def _equation(self, eqn: Any, inputs: list[Any]) -> Sequence[Labelled]:
         name = eqn.primitive.name
         if name in CALLS:
             return walk(body(eqn), inputs, self._equation)
@@ -94,7 +99,7 @@ class AxisFlow:
         sources = _SOURCES[name](eqn, values[0].sources) if path is not None else ()
         return [Labelled(tuple(axes), path, sources)]
 
-    def _elementwise(self, eqn: JaxprEqn, values: list[Labelled]) -> Labelled:
+    def _elementwise(self, eqn: Any, values: list[Labelled]) -> Labelled:
         # Scalars may stand beside arrays: literals, the bounds of `clamp`.
         full = [value for value in values if len(value.axes) == len(eqn.outvars[0].aval.shape)]
         axes = tuple(self.labels.unify(*together) for together in zip(*(value.axes for value in full), strict=True))
@@ -108,12 +113,14 @@ class AxisFlow:
     def kept_or_fixed(self, axes: Sequence[Factors], shape: Sequence[int], kept: Sequence[bool]) -> list[Factors]:
         """The axes of an output: those of the input, except where their entries are told apart."""
         self.labels.fix(*(axis for axis, keep in zip(axes, kept, strict=True) if not keep))
-        return [axis if keep else self.labels.new(n, fixed=True) for axis, n, keep in zip(axes, shape, kept, strict=True)]
+        return [
+            axis if keep else self.labels.new(n, fixed=True) for axis, n, keep in zip(axes, shape, kept, strict=True)
+        ]
 
 
 def _varies(value: Any, axis: int) -> bool:
     """Whether a constant is not the same all along an axis; random keys are not."""
-    if jax.dtypes.issubdtype(value.dtype, jax.dtypes.prng_key):
+    if jnp.issubdtype(value.dtype, jax.dtypes.prng_key):
         return True
     array = np.asarray(value)
     return not np.all(array == array.take([0], axis))
@@ -225,7 +232,9 @@ def _gather(flow: AxisFlow, params: Params, values: list[Labelled], shape: Seque
     flow.labels.fix(*(table.axes[i] for i in gone), *values[1].axes)
     axes = [flow.labels.new(size, fixed=True) for size in shape]
     offsets = [shape[i] for i in numbers.offset_dims]
-    for place, axis in zip(numbers.offset_dims, flow.kept_or_fixed([table.axes[i] for i in kept], offsets, whole), strict=True):
+    for place, axis in zip(
+        numbers.offset_dims, flow.kept_or_fixed([table.axes[i] for i in kept], offsets, whole), strict=True
+    ):
         axes[place] = axis
     return axes
 
@@ -252,11 +261,13 @@ _RULES: dict[str, Callable[..., Axes | None]] = {
 # -- a parameter in another shape --------------------------------------------------------------------------
 
 
-def _reshaped_sources(eqn: JaxprEqn, sources: tuple[frozenset[int], ...]) -> tuple[frozenset[int], ...]:
+def _reshaped_sources(eqn: Any, sources: tuple[frozenset[int], ...]) -> tuple[frozenset[int], ...]:
     """An axis of stride s and length n runs along those whose strides overlap with s … s·n."""
     before, after = (_spans(variable.aval.shape) for variable in (eqn.invars[0], eqn.outvars[0]))
     return tuple(
-        frozenset().union(*(source for source, (a, b) in zip(sources, before, strict=True) if max(a, start) < min(b, stop)))
+        frozenset().union(
+            *(source for source, (a, b) in zip(sources, before, strict=True) if max(a, start) < min(b, stop))
+        )
         for start, stop in after
     )
 
@@ -266,7 +277,7 @@ def _spans(shape: Sequence[int]) -> list[tuple[int, int]]:
     return [(stride, stride * size) for stride, size in zip(strides, shape, strict=True)]
 
 
-_SOURCES: dict[str, Callable[[JaxprEqn, tuple[frozenset[int], ...]], tuple[frozenset[int], ...]]] = {
+_SOURCES: dict[str, Callable[[Any, tuple[frozenset[int], ...]], tuple[frozenset[int], ...]]] = {
     "reshape": _reshaped_sources,
     "squeeze": _reshaped_sources,
     "expand_dims": _reshaped_sources,

@@ -1,10 +1,10 @@
-"""Labels of axes: which of them count the same units, which of them are fixed, and how an axis is made up of several."""
+"""Labels of axes: which of them count the same units, which are fixed, and how an axis is made up of several."""
 
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-# The labels of one axis, outermost first; an axis of length one has none.
+# The labels of one axis, outermost first; an axis of length one (or none) has none.
 Factors = tuple[int, ...]
 
 
@@ -19,7 +19,7 @@ class Labels:
 
     def new(self, size: int, *, fixed: bool = False) -> Factors:
         """The labels of a new axis."""
-        if size == 1:
+        if size < 2:
             return ()
         label = len(self.sizes)
         self.sizes.append(size)
@@ -45,8 +45,9 @@ class Labels:
         for factors in axes:
             self._fixed.update(self.resolved(factors))
 
-    def unify(self, first: Factors, *others: Factors) -> Factors:
-        """Let axes of the same length be one; where their divisions do not fit together, they are fixed."""
+    def unify(self, *axes: Factors) -> Factors:
+        """Let axes of the same length, or of length one, be one; where divisions do not fit, they are fixed."""
+        first, *others = [factors for factors in axes if factors] or [()]
         for other in others:
             self._match(list(first), list(other))
         return first

@@ -6,9 +6,8 @@ signs of both (paper, "Setting the priors", on unidentifiability). Candidates ar
 and each is then measured with random weights: what is declared here holds in numbers.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
 from typing import Any
 
 import jax
@@ -22,9 +21,12 @@ from credo.networks.units import Group, Member
 from credo.networks.zoo import ZooNetwork
 from credo.typing import Theta
 
-# Outputs that should stay move by rounding alone, about 10⁻⁶ of their size; those that should not move about as far as
-# when one array alone is reordered. A thousandth of that is far from either.
+# An output that should stay moves by rounding alone, some 10⁻⁶ of its size; one that should not moves about as far as
+# when one array alone is reordered. What is allowed lies far from either.
+_ROUNDING = 1e-5
 _TOLERANCE = 1e-3
+# Weights at which a function is compared with itself: at some, a layer may be dead.
+_NUM_POINTS = 3
 # A power of two is exact in floating point; and so small that behind a normalisation x / √(mean x² + ε) with the usual
 # ε ≥ 10⁻⁶ the ε counts, 2⁻²⁴ ≪ ε: a unit that can be rescaled nearly, not exactly, is found out.
 _SMALL = 2.0**-12
@@ -81,7 +83,7 @@ def symmetries_of(function: Callable[[Theta], Any], params: Theta) -> Symmetries
 
     Arguments:
         function: `function(params)` -> an array, or a tree of arrays; pure and traceable by JAX. What it reads besides
-            (inputs of a network) must be random, or units that only these numbers do not tell apart are taken for equal.
+            (inputs of a network) must be random: units are not told apart by inputs that are all alike.
         params: floating-point arrays by name. Their values say where to measure: the function is compared with itself
             near them.
 
@@ -92,43 +94,51 @@ def symmetries_of(function: Callable[[Theta], Any], params: Theta) -> Symmetries
     params = {path: np.asarray(value) for path, value in params.items()}
     if not params:
         raise ValueError("params is empty: there is nothing to reorder; pass arrays by name")
-    compiled, theta = jax.jit(lambda theta: jax.tree.leaves(function(theta))), _nearby(params)
+    compiled, points = jax.jit(lambda theta: jax.tree.leaves(function(theta))), _near(params)
 
     def outputs(theta: Theta) -> np.ndarray:
         with jax.default_matmul_precision("float32"):
             return np.concatenate([np.ravel(leaf).astype(np.float64) for leaf in compiled(theta)])
 
-    if not np.all(np.isfinite(outputs(theta))):
+    if not any(np.all(np.isfinite(outputs(theta))) for theta in points):
         raise ValueError("function is not finite near params, so nothing can be measured; pass values that it is for")
-    candidates = _candidates(function, theta)
-    return Symmetries(tuple(filter(None, (measured(outputs, theta, group) for group in candidates))))
+    candidates = _candidates(function, params)
+    return Symmetries(tuple(filter(None, (measured(outputs, points, group) for group in candidates))))
 
 
-def measured(outputs: Callable[[Theta], np.ndarray], theta: Theta, group: Group) -> Group | None:
-    """A candidate with the symmetries that hold in numbers at theta; None if its units may not even be reordered.
+def measured(outputs: Callable[[Theta], np.ndarray], points: Sequence[Theta], group: Group) -> Group | None:
+    """A candidate with the symmetries that hold in numbers; None if its units may not even be reordered.
 
     Arguments:
         outputs: the function, its outputs flat.
-        theta: random arrays, so that no two units are alike.
+        points: random weights, so that no two units are alike.
         group: its `rescalable` and `signed` are not looked at, and the "held" among its roles are chosen here.
     """
-    before, order = outputs(theta), _cycle(np.random.default_rng(0).permutation(group.size))
+    order = _cycle(np.random.default_rng(0).permutation(group.size))
     one_alone = replace(group, members=group.members[:1])
-    # How far the outputs move when the arrays do not go together; a single array has nothing to go together with.
-    far = before if len(group.members) == 1 else outputs(one_alone.permuted(theta, order)) - before
+    allowed = []
+    for theta in points:
+        before = outputs(theta)
+        # How far the outputs move when the arrays do not go together; a single array has nothing to go together with.
+        far = before if len(group.members) == 1 else outputs(one_alone.permuted(theta, order)) - before
+        if np.any(np.abs(far) > 100 * _ROUNDING * np.abs(before)):
+            allowed.append((theta, before, _TOLERANCE * np.max(np.abs(far)) + _ROUNDING * np.abs(before)))
 
-    def holds(changed: Theta) -> bool:
-        return bool(np.max(np.abs(outputs(changed) - before)) <= _TOLERANCE * np.max(np.abs(far)))
+    def holds(change: Callable[[Theta, Any], Theta], by: Any) -> bool:
+        """Whether it changes nothing; where units do not matter at any of the points, nothing can be said."""
+        return bool(allowed) and all(
+            np.all(np.abs(outputs(change(theta, by)) - before) <= limit) for theta, before, limit in allowed
+        )
 
-    if not holds(group.permuted(theta, order)):
+    if not holds(group.permuted, order):
         return None
     signs = np.where(np.arange(group.size) % 2, -1.0, 1.0)
-    for candidate in (group, _holding_kernels(group)):
-        rescalable = all(holds(candidate.scaled(theta, factors)) for factors in (_SMALL**signs, _SMALL**-signs))
-        signed = holds(candidate.scaled(theta, signs))
+    for candidate in (group, _holding(group, 0), _holding(group, 1)):
+        rescalable = holds(candidate.scaled, _SMALL**signs) and holds(candidate.scaled, _SMALL**-signs)
+        signed = holds(candidate.scaled, signs) and holds(candidate.scaled, -signs)
         if rescalable or signed:
             return replace(candidate, rescalable=rescalable, signed=signed)
-    return group
+    return replace(group, rescalable=False, signed=False)
 
 
 def _cycle(units: np.ndarray) -> np.ndarray:
@@ -138,9 +148,16 @@ def _cycle(units: np.ndarray) -> np.ndarray:
     return order
 
 
-def _holding_kernels(group: Group) -> Group:
-    """The same units, rescaled by the vectors that enter them alone: the scale and the bias behind a normalisation."""
-    members = [replace(m, role="held") if m.role == "out" and m.ndim > 1 else m for m in group.members]
+def _holding(group: Group, num: int) -> Group:
+    """The same units, rescaled behind a normalisation alone: each kernel and `num` vectors that follow it are held.
+
+    What follows a kernel is (its bias,) the scale of the normalisation, the bias of that.
+    """
+    members, num_since = [], num
+    for member in group.members:
+        num_since = 0 if member.ndim > 1 else num_since + 1
+        is_held = member.role == "out" and num_since <= num
+        members.append(replace(member, role="held") if is_held else member)
     return replace(group, members=tuple(members))
 
 
@@ -162,14 +179,15 @@ def _candidates(function: Callable[[Theta], Any], theta: Theta) -> list[Group]:
     ]
 
 
-def _nearby(params: Theta) -> Theta:
-    """Random values of the same sign and size as those given; standard normal ones, halved, for zeros."""
+def _near(params: Theta) -> list[Theta]:
+    """Random weights of the signs and sizes of those given, in another order; normal ones of half a unit for zeros."""
     rng = np.random.default_rng(0)
-    nearby = {}
-    for path, value in sorted(params.items()):
-        noise = 0.5 * rng.standard_normal(value.shape)
-        nearby[path] = np.where(value == 0, noise, value * np.exp(noise)).astype(value.dtype)
-    return nearby
+
+    def near(value: np.ndarray) -> np.ndarray:
+        shuffled, noise = rng.permutation(value.ravel()).reshape(value.shape), 0.5 * rng.standard_normal(value.shape)
+        return np.where(shuffled == 0, noise, shuffled * np.exp(noise)).astype(value.dtype)
+
+    return [{path: near(value) for path, value in sorted(params.items())} for _ in range(_NUM_POINTS)]
 
 
 def _rows(net: Any, x: Any) -> Any:

@@ -89,22 +89,31 @@ class Group:
         return self._changed(theta, change)
 
     def weights(self, theta: Theta, *roles: Role) -> np.ndarray:
-        """The weights of each unit side by side, (…, units, numbers); if roles are named, those that have one of them."""
+        """The weights of each unit side by side, (…, units, numbers); of these roles only, if any are named."""
         chosen = [member for member in self.members if member.role in (roles or _POWERS)]
-        return np.concatenate([_apart(_array(theta, member), member, self.size) for member in chosen], axis=-1)
+        return np.concatenate(
+            [_apart(_array(theta, member, self.size), member, self.size) for member in chosen], axis=-1
+        )
 
     def _changed(self, theta: Theta, change: Callable[[np.ndarray, Member], np.ndarray]) -> Theta:
         changed = dict(theta)
         for member in self.members:
-            array = _array(changed, member)
+            array = _array(changed, member, self.size)
             changed[member.path] = _together(change(_apart(array, member, self.size), member), member, array.shape)
         return changed
 
 
-def _array(theta: Theta, member: Member) -> np.ndarray:
+def _array(theta: Theta, member: Member, size: int) -> np.ndarray:
     if member.path not in theta:
         raise ValueError(f"theta has no array {member.path!r}, which the group needs, but {', '.join(sorted(theta))}")
-    return np.asarray(theta[member.path])
+    array = np.asarray(theta[member.path])
+    length = member.outer * size * member.inner
+    if array.ndim < member.ndim or array.shape[array.ndim - member.ndim + member.axis] != length:
+        raise ValueError(
+            f"theta: {member.path!r} has shape {array.shape}; its axis {member.axis} should hold {size} units, in all "
+            f"{length} numbers, and be one of {member.ndim} axes after those of the draws"
+        )
+    return array
 
 
 def _apart(array: np.ndarray, member: Member, size: int) -> np.ndarray:

@@ -4,21 +4,21 @@ A layer of k tanh units has 2ᵏ k! mirror images, and a ReLU unit any scale; ch
 about every weight. Here each draw moves to the image that fits the others best, and stays the same function:
 
 1. scales are balanced: what enters a unit has the norm of what leaves it. Of all scalings it is the one of least Σ w²;
-2. units are reordered and turned round to fit a reference, the draw of the highest log joint. Then each weight of the
-   reference becomes a normal distribution N(μ, σ²) with the moments of the aligned draws, to which they are aligned
-   anew, until nothing moves: Stephens' relabelling algorithm, which minimises the Kullback-Leibler divergence between
-   the draws and a product of normals;
-3. the units of the reference are sorted by the norm of their mean weights, the largest first, and turned so that the
-   largest of these is positive.
+2. units are reordered and turned round to fit those of a reference, the draw of the highest log joint: layer by layer,
+   by the weights that come from layers already in order. Then to fit N(μ, σ²) with the mean and the variance of each
+   weight over the aligned draws, again and again until nothing moves: Stephens' relabelling algorithm, which minimises
+   the Kullback-Leibler divergence between the draws and a product of normals;
+3. units are sorted by the norm of their mean weights, the largest first, and turned so that the largest mean weight
+   that enters them (or leaves the last layer) is positive.
 
 Reference: Stephens, Dealing with label switching in mixture models, JRSS B 62 (2000), section 4.
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
@@ -27,8 +27,9 @@ from credo.networks.symmetries import symmetries_of
 from credo.networks.units import Group
 from credo.typing import Theta
 
-# Alignment ends when no unit moves any more, most often after five rounds or so.
-_NUM_ROUNDS = 30
+# Alignment ends when no unit moves any more: after three to six rounds where units can be told apart. Of many redundant
+# ones some always move, and nothing is gained by following them.
+_NUM_ROUNDS = 10
 # Neighbouring layers share weights, so balancing one tips the other; each round halves what is left, or better.
 _NUM_BALANCES, _BALANCED = 100, 1e-6
 # A weight of a reference is not known better than this part of the spread of its layer: four draws may agree by chance.
@@ -61,7 +62,8 @@ def canonical_theta(model: Model, theta: Theta, log_joint: np.ndarray | None = N
 
 def _groups(model: Model, theta: Theta) -> list[Group]:
     """The groups of units that neither p(y | x, theta) nor the prior tells apart."""
-    x = np.random.default_rng(0).standard_normal((_NUM_ROWS, *model.example().x.shape[1:])).astype(np.float32)
+    rows = np.random.default_rng(0).standard_normal((_NUM_ROWS, *model.example().x.shape[1:]))
+    x = jnp.asarray(rows, jnp.float32)
     found = symmetries_of(lambda theta: jax.tree.leaves(model.predictive(theta, x)), theta).groups
     _require_real(model, theta, found)
     log_prior = jax.jit(model.log_prior)
@@ -113,23 +115,34 @@ def _balanced(theta: Theta, groups: Sequence[Group]) -> Theta:
 
 
 def _aligned(theta: Theta, groups: Sequence[Group], best: int) -> Theta:
-    """Every draw in the image that fits the reference best; theta has one axis of draws."""
-    reference = [(group.weights(theta)[best], np.ones(1)) for group in groups]
+    """Every draw in the image that fits the others best; theta has one axis of draws."""
+    for number, group in enumerate(groups):
+        weights = _in_order(group, groups[number + 1 :]).weights(theta)
+        theta = _turned(theta, group, *_fit(weights, weights[best], np.ones(1), signed=group.signed))
     for _ in range(_NUM_ROUNDS):
         num_moved = 0
-        for group, (mean, variance) in zip(groups, reference, strict=True):
-            order, signs = _fit(group.weights(theta), mean, variance, signed=group.signed)
-            theta = group.scaled(group.permuted(theta, order), signs)
+        for group in groups:
+            weights = group.weights(theta)
+            order, signs = _fit(weights, *_moments(weights), signed=group.signed)
+            theta = _turned(theta, group, order, signs)
             num_moved += np.sum(order != np.arange(group.size)) + np.sum(signs < 0)
         if num_moved == 0:
             break
-        reference = [_moments(group.weights(theta)) for group in groups]
     return theta
 
 
-def _fit(
-    weights: np.ndarray, mean: np.ndarray, variance: np.ndarray, *, signed: bool
-) -> tuple[np.ndarray, np.ndarray]:
+def _in_order(group: Group, later: Sequence[Group]) -> Group:
+    """The group with those weights alone that no group to come reorders; with all, if none are left."""
+    unsettled = {path for other in later for path in other.paths}
+    settled = tuple(member for member in group.members if member.path not in unsettled)
+    return replace(group, members=settled or group.members)
+
+
+def _turned(theta: Theta, group: Group, order: np.ndarray, signs: np.ndarray) -> Theta:
+    return group.scaled(group.permuted(theta, order), signs)
+
+
+def _fit(weights: np.ndarray, mean: np.ndarray, variance: np.ndarray, *, signed: bool) -> tuple[np.ndarray, np.ndarray]:
     """The order and the signs of units, (draws, units) each, of the largest Σᵢ log N(±w_order(i); μᵢ, σᵢ²).
 
     Arguments:
@@ -147,18 +160,18 @@ def _fit(
 
 def _moments(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Mean and variance of each weight of each unit, over the draws."""
-    variance = np.var(weights, axis=0, dtype=np.float64)
-    tiny = np.finfo(np.float32).tiny
-    return np.mean(weights, axis=0, dtype=np.float64), variance + _LEAST_VARIANCE * np.mean(variance) + tiny
+    doubles = weights.astype(np.float64)
+    variance = doubles.var(axis=0)
+    return doubles.mean(axis=0), variance + _LEAST_VARIANCE * variance.mean() + np.finfo(np.float32).tiny
 
 
 def _sorted(theta: Theta, groups: Sequence[Group]) -> Theta:
-    """Units with large mean weights first; the largest mean weight of each unit positive, where signs are free."""
-    for group in groups:
-        mean = np.mean(group.weights(theta), axis=0, dtype=np.float64)
-        order = np.argsort(-np.linalg.norm(mean, axis=-1), kind="stable")
-        theta = group.permuted(theta, order)
+    """Units with large mean weights first; if signs are free, the largest that comes from layers in order positive."""
+    for number, group in enumerate(groups):
+        mean = _moments(group.weights(theta))[0]
+        theta = group.permuted(theta, np.argsort(-np.linalg.norm(mean, axis=-1), kind="stable"))
         if group.signed:
-            largest = np.take_along_axis(mean, np.argmax(np.abs(mean), axis=-1)[:, None], axis=-1)[order, 0]
+            mean = _moments(_in_order(group, groups[number + 1 :]).weights(theta))[0]
+            largest = np.take_along_axis(mean, np.argmax(np.abs(mean), axis=-1)[:, None], axis=-1)[:, 0]
             theta = group.scaled(theta, np.where(largest < 0, -1.0, 1.0))
     return theta

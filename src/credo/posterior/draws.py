@@ -120,16 +120,20 @@ class Draws(BasePosterior):
         return arviz.from_dict(posterior=self.constrained(), sample_stats=_arviz_names(self.infos or {}))
 
     def canonical(self) -> "Draws":
-        """The same functions, by weights that chains can be compared in: units in one order, signs chosen, scales balanced.
+        """The same functions, by weights that can be compared: units in one order, signs chosen, scales balanced.
 
         The weights of a network are identified up to its symmetries alone (`credo.networks.symmetries`), so chains that
         agree about every prediction may disagree about every weight. Here each draw moves to that of its mirror images
-        which fits the other draws best, so that R-hat, pair plots and means of weights tell of the posterior, not of
-        the labels. What is left is no fault of labels: a network with more units than its data need has units that are
-        redundant, whose weights share their work in many ways or follow the prior, and these stay unidentified.
+        which fits the other draws best: R-hat, pair plots and means of weights then tell of the posterior, not of
+        labels. (Three tanh units on `datasets.gap`, eight chains: the worst R-hat falls from 3.0 to 1.01.)
 
-        Only layers are changed whose units neither the network nor the prior tells apart; a prior may differ in the
-        scale of its units alone, so `infos["log_joint"]` remains that of the draws before their scales were balanced.
+        What is left is no matter of labels. Units that the data do not need follow the prior or share one unit's work,
+        and stay unidentified. A ReLU unit that is on for all the data is a straight line there, with which other units
+        can be turned round, a·relu(z) = a·z + a·relu(−z): these are different functions that agree at the data, and
+        chains of ReLU networks often sit in several of them.
+
+        Only layers change whose units neither the network nor the prior tells apart. Balancing the scales changes the
+        density under the prior: `infos["log_joint"]` stays that of the draws as they were sampled.
 
         >>> import credo
         >>> model = credo.models.regression(credo.networks.MLP([3], out=1))
