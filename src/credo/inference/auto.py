@@ -75,6 +75,7 @@ def rules() -> dict[str, str]:
     return {
         "latents for each row": "bayes_by_backprop",
         "a prior or a noise to be learned": "laplace; bayes_by_backprop for a program without a network",
+        "layers that are points": "bayes_by_backprop",
         f"up to {MAX_PARAMETERS_OF_NUTS} parameters, and {MAX_WORK_OF_NUTS:,} parameters × rows": "nuts; "
         f"parallel_tempering for a program without a network, up to {MAX_PARAMETERS_OF_TEMPERING} parameters",
         f"up to {MAX_PARAMETERS_OF_MCLMC:,} parameters, and {MAX_WORK_OF_MCLMC:,} parameters × rows": "mclmc from "
@@ -91,7 +92,7 @@ def _by_needs(model: Model, num_rows: int) -> Choice | None:
     if not model.xi_template:
         return None
     names = ", ".join(model.xi_template)
-    if model.initial is None:
+    if model.initial is None or model.points:
         return Choice(_variational(num_rows), f"variational inference learns what the model leaves open ({names})")
     laplace = Laplace(training=_training(num_rows))
     return Choice(laplace, f"what the model leaves open ({names}) is tuned by the evidence, which Laplace has")

@@ -137,17 +137,26 @@ class Job:
         return self.stages.run(method, model, data, seed=self.seed, **options)
 
     def _with_learned_xi(self, method: Method, model: Model, data: Batch) -> Model:
-        """Parameters of the prior (`param` sites) that the method itself does not learn: found first, then fixed."""
-        if not model.xi_template or method.plan().learns_xi:
+        """The `param` sites that the method does not learn, parameters of the prior or points: found first, then fixed.
+
+        Laplace climbs the evidence in a few parameters of the prior; whole layers are not for it.
+        """
+        plan = method.plan()
+        points = [] if plan.learns_points else [name for name in model.xi_template if name in model.points]
+        others = [] if plan.learns_xi else [name for name in model.xi_template if name not in model.points]
+        if not points and not others:
             return model
         first = BayesByBackprop()
         outcome = self._run(first, model, data)
+        what = {"parameters": others, "point layers": points}
+        listed = " or ".join(f"{kind} {', '.join(names)}" for kind, names in what.items() if names)
         warnings.warn(
-            f"{type(method).__name__} does not learn the model's parameters {', '.join(model.xi_template)}: "
+            f"{type(method).__name__} does not learn the model's {listed}: "
             "credo.BayesByBackprop() has found them first, and they are kept fixed",
             stacklevel=4,
         )
-        return first.posterior(model, replace(outcome, stages=None)).model
+        found = first.posterior(model, replace(outcome, stages=None)).model.frozen_xi
+        return model.freeze({name: found[name] for name in (*others, *points)})
 
     def _starts(self, method: Method, model: Model, data: Batch) -> Theta | None:
         """Where another method is to find the starting points, run it first: one member per chain, from the prior."""

@@ -20,6 +20,7 @@ class Plan:
         lockstep: whether all steps cost the same, so that chains may run as one axis of one program.
         uses_held_out: whether held-out data can end the run early.
         learns_xi: whether the method itself learns the parameters xi of a prior (`param` sites).
+        learns_points: whether it learns the weights of point layers (`credo.priors.point`) as well.
         leaves_draws: whether the posterior is made of draws of theta, from which another method can start.
     """
 
@@ -35,6 +36,7 @@ class Plan:
     lockstep: bool = False
     uses_held_out: bool = False
     learns_xi: bool = False
+    learns_points: bool = False
     leaves_draws: bool = False
 
     @property

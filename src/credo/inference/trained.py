@@ -36,6 +36,13 @@ def trained_theta(model: Model, params: Any = None) -> tuple[Theta, frozenset[st
             f"for each of its latents, {', '.join(own)}"
         )
     values = own if params is None else _matched(model, own, params)
+    elsewhere = [name for name in values if name not in model.template]
+    if elsewhere:
+        raise ValueError(
+            f"params: {elsewhere[0]!r} is no latent of the model: its prior makes it from other sites, or it is a "
+            "point, so a trained value has no place; take a prior that draws the weights themselves, such as "
+            "credo.priors.normal(), or fit the model"
+        )
 
     def placed(values: Theta) -> tuple[Theta, Theta]:
         theta = replace(model, initial=lambda _: values).initial_theta(random.key(0))

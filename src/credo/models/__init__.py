@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from credo._checks import require_one_of
-from credo.models import likelihoods, priors
+from credo.models import conditions, likelihoods, priors
 from credo.models.activations import activations, activations_from_config
 from credo.models.classification import classification
 from credo.models.paperfold import paperfold
@@ -30,4 +30,4 @@ def from_config(config: Mapping[str, Any], net: Any = None) -> Model:
     return MODELS[name](net, **arguments)
 
 
-__all__ = ["MODELS", "Model", "activations", "classification", "from_config", "paperfold", "regression"]
+__all__ = ["MODELS", "Model", "activations", "classification", "conditions", "from_config", "paperfold", "regression"]

@@ -12,8 +12,9 @@ from credo._checks import require_one_of
 from credo.models import likelihoods
 from credo.models.classification import check_labels, class_distribution
 from credo.models.likelihoods import Fixed, FixedCovariance, Noise, Tuned
-from credo.models.program import Model, ModelConfig
+from credo.models.program import Model
 from credo.models.regression import check_outputs
+from credo.models.rows import ModelConfig
 from credo.networks import MLP, functional
 from credo.networks.zoo import ACTIVATIONS
 from credo.typing import Array, Batch, Theta

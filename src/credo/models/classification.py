@@ -1,16 +1,20 @@
 """Bayesian classification: theta ~ p(theta), y ~ Cat(softmax(f_theta(x))). Paper, figure "BBNs", (a)."""
 
+from functools import partial
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
 from credo.models import priors
-from credo.models.network import initial_weights, num_outputs, stochastic_outputs
-from credo.models.program import Model, ModelConfig
-from credo.networks import network_config
+from credo.models.imposed import impose, imposed_by
+from credo.models.network import draw_weights, initial_weights, num_outputs
+from credo.models.program import Model
+from credo.models.rows import ModelConfig
+from credo.networks import functional, network_config
 from credo.typing import Array, Batch
 
 
@@ -28,9 +32,13 @@ def classification(net: Any, *, prior: Any = None) -> Model:
     >>> model = classification(MLP(features=[50], out=3))
     """
     chosen_prior = priors.as_prior(prior)
+    terms = priors.terms_of(chosen_prior)
 
-    def program(x: Array, y: Array | None = None) -> None:
-        logits = stochastic_outputs(net, chosen_prior, x)
+    def program(x: Array, y: Array | None = None, **inputs: Array) -> None:
+        network = functional(net, x)
+        theta = draw_weights(network, chosen_prior)
+        impose(terms, partial(network.apply, theta), probs, inputs)
+        logits = network.apply(theta, x)
         with numpyro.plate("data", x.shape[0]):
             numpyro.sample("y", class_distribution(logits), obs=y)
 
@@ -38,7 +46,7 @@ def classification(net: Any, *, prior: Any = None) -> Model:
         check_labels(batch, num_outputs(net, batch.x))
 
     config = ModelConfig(model="classification", network=network_config(net), prior=chosen_prior.to_config())
-    return Model(program, config=config, initial=initial_weights(net), check=check)
+    return Model(program, inputs=imposed_by(terms), config=config, initial=initial_weights(net), check=check)
 
 
 def class_distribution(logits: Array) -> dist.Distribution:
@@ -46,6 +54,13 @@ def class_distribution(logits: Array) -> dist.Distribution:
     if logits.shape[-1] == 1:
         return dist.Bernoulli(logits=logits[..., 0])
     return dist.Categorical(logits=logits)
+
+
+def probs(logits: Array) -> Array:
+    """The probabilities of the classes, (rows, classes); two columns for one output."""
+    if logits.shape[-1] == 1:
+        logits = jnp.concatenate([jnp.zeros_like(logits), logits], axis=-1)
+    return jax.nn.softmax(logits)
 
 
 def check_labels(batch: Batch, outputs: int) -> None:

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from credo._text import nearest
 from credo.models.sites import LOCAL_NOISE, SiteOfTrace, bijector, constraint_of, in_data_plate, is_latent, is_local
 from credo.typing import Theta
@@ -39,9 +41,20 @@ def check_prior(dependencies: Mapping[str, frozenset[str]]) -> None:
             )
 
 
-def check_inputs(trace: Mapping[str, Any], num_rows: Mapping[str, int]) -> None:
+def check_factors(values: Mapping[str, Any]) -> None:
+    """Refuse factors of the prior that are not numbers at a draw from it."""
+    for name, value in values.items():
+        if not np.isfinite(value):
+            raise ValueError(
+                f"the factor {name!r} is {float(value)} at a draw from the prior; look for a division by zero, or for "
+                "a logarithm or a root outside its domain"
+            )
+
+
+def check_inputs(trace: Mapping[str, Any], inputs: Mapping[str, Any]) -> None:
     """Refuse a plate with the name of an input, but another size."""
-    for name, num in num_rows.items():
+    for name, array in inputs.items():
+        num = array.shape[0] if array.ndim else 1
         if name in trace and trace[name]["type"] != "plate":
             raise ValueError(f"inputs: the program has a site {name!r} too; rename one of them")
         if name in trace and trace[name]["args"][0] != num:

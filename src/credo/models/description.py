@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpyro.distributions as dist
 
-from credo.models.sites import constraint_of, is_local, stripped
+from credo.models.sites import constraint_of, is_factor, is_local, stripped
 
 
 @dataclass(frozen=True)
@@ -32,11 +32,13 @@ class Description:
         sites: the latents, which make up theta.
         xi: the params.
         local: what is drawn for each row, with the shape of one row.
+        factors: what else the prior says, with the shape of the inputs that it looks at.
     """
 
     sites: tuple[Site, ...]
     xi: tuple[Site, ...] = ()
     local: tuple[Site, ...] = ()
+    factors: tuple[Site, ...] = ()
 
     @property
     def num_parameters(self) -> int:
@@ -51,6 +53,7 @@ class Description:
     def __str__(self) -> str:
         rows = [(site.name, str(site.shape), f"{site.size:,}", site.prior) for site in (*self.sites, *self.xi)]
         rows += [(site.name, str(site.shape), "per row", site.prior) for site in self.local]
+        rows += [(site.name, str(site.shape or ""), "factor", site.prior) for site in self.factors]
         rows.append(("total", "", f"{self.num_parameters:,}", ""))
         rows += [("total xi", "", f"{self.num_xi:,}", "")] if self.xi else []
         header = ("site", "shape", "numbers", "prior")
@@ -66,8 +69,9 @@ def describe(
     latents: Mapping[str, tuple[int, ...]],
     xi: Mapping[str, tuple[int, ...]],
     frozen: Mapping[str, Any],
+    inputs: Mapping[str, tuple[int, ...]],
 ) -> Description:
-    """A description from a trace of the program and the unconstrained shapes of theta and xi."""
+    """A description from a trace of the program, the unconstrained shapes of theta and xi, and those of its inputs."""
     return Description(
         sites=tuple(Site(name, shape, in_words(trace[name]["fn"])) for name, shape in latents.items()),
         xi=tuple(
@@ -79,7 +83,17 @@ def describe(
             for name, site in trace.items()
             if is_local(site)
         ),
+        factors=tuple(
+            Site(name, _inputs_of(site, inputs), site["infer"].get("words", "exp(factor)"))
+            for name, site in trace.items()
+            if is_factor(site)
+        ),
     )
+
+
+def _inputs_of(site: Mapping[str, Any], inputs: Mapping[str, tuple[int, ...]]) -> tuple[int, ...]:
+    """The shape of the inputs in whose plate a site stands."""
+    return next((inputs[frame.name] for frame in site["cond_indep_stack"] if frame.name in inputs), ())
 
 
 def in_words(distribution: dist.Distribution) -> str:

@@ -76,8 +76,8 @@ class Inputs:
         for name, one in self.items:
             if one.value is None:
                 raise ValueError(
-                    f"the model's prior looks at {_in_words(name)}, which were saved by reference; to evaluate it, pass "
-                    "them: credo.load(folder, inputs={…}), or bind the model to its data again"
+                    f"the model's prior looks at the inputs {name!r}, which were saved by reference; to evaluate it, "
+                    "pass them: credo.load(folder, inputs={…}), or bind the model to its data again"
                 )
         return self.known()
 
@@ -118,6 +118,9 @@ class Inputs:
             known = value is not None
             found[name] = Input(tuple(one["shape"]), one["dtype"], one["checksum"], not one["stored"], known, value)
         return cls.of(found)
+
+
+NO_INPUTS = Inputs()
 
 
 class Declared(Protocol):
@@ -176,7 +179,3 @@ def in_model_units(name: str, array: Any, scaling: Scaling, row: tuple[int, ...]
     if not np.all(np.isfinite(values)):
         raise ValueError(f"inputs: {name!r} has values that are missing or infinite")
     return scaling.inputs(values) if values.shape[1:] == row else values.astype(np.float32)
-
-
-def _in_words(name: str) -> str:
-    return f"the inputs {name!r}"

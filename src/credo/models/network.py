@@ -3,25 +3,23 @@
 from typing import Any
 
 import jax
-import numpyro
 
-from credo.models.priors import ByPath, Parameter, Prior
-from credo.networks.functional import functional
+from credo.models.priors import ByPath, Consistent, Drawn, Parameter, Prior, draw
+from credo.networks.functional import Network, functional
 from credo.typing import Array, Theta
 
 # Site names that the models use themselves.
 RESERVED = ("y", "data", "noise", "noise_correlation")
 
 
-def stochastic_outputs(net: Any, prior: Prior, x: Array) -> Array:
-    """theta ~ p(theta), then f_theta(x): draw every weight from its prior and run the network."""
-    network = functional(net, x)
+def draw_weights(network: Network, prior: Prior) -> Theta:
+    """theta ~ p(theta): every weight of a network from its prior, by path. Called inside a NumPyro program."""
     check_paths(list(network.params), prior)
-    weights = {
-        path: numpyro.sample(path, prior(Parameter(path, value.shape, network.fan_in[path])))
+    drawn: Drawn = {}
+    return {
+        path: draw(prior, Parameter(path, value.shape, network.fan_in[path], value), drawn)
         for path, value in network.params.items()
     }
-    return network.apply(weights, x)
 
 
 def initial_weights(net: Any) -> Any:
@@ -49,5 +47,5 @@ def check_paths(paths: list[str], prior: Prior) -> None:
     taken = [path for path in paths if path in RESERVED]
     if taken:
         raise ValueError(f"the network has a parameter named {taken[0]!r}, which is a site of the model; rename it")
-    if isinstance(prior, ByPath):
+    if isinstance(prior, ByPath | Consistent):
         prior.check(paths)

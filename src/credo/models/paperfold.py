@@ -42,9 +42,9 @@ def paperfold(*, prior: Any = None, noise: float = 0.1) -> Model:
         chosen.check(list(_SHAPES))
 
     def program(x: Array, y: Array | None = None) -> None:
+        drawn: priors.Drawn = {}
         theta = {
-            path: numpyro.sample(path, chosen(priors.Parameter(path, shape, fan_in=2)))
-            for path, shape in _SHAPES.items()
+            path: priors.draw(chosen, priors.Parameter(path, shape, fan_in=2), drawn) for path, shape in _SHAPES.items()
         }
         plane, folded = (x @ theta[f"{name}.kernel"] + theta[f"{name}.bias"] for name in ("alpha", "beta"))
         height = jnp.stack([plane, jax.nn.relu(folded)], axis=-1) @ theta["gamma"]

@@ -20,53 +20,50 @@ consistency condition is a `factor` outside the plate, a part of the prior.
 """
 
 import warnings
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from numpyro import handlers
 from numpyro.distributions import biject_to
 
 from credo import random
-from credo._checks import require_at_least, require_one_of
+from credo._checks import require_at_least
 from credo._dataflow import dependencies
 from credo.data import as_data, as_inputs
-from credo.models.contract import check_inputs, check_prior, check_program, check_xi
+from credo.models.contract import check_factors, check_inputs, check_prior, check_program, check_xi
 from credo.models.description import Description, describe
 from credo.models.graph import Graph, graph_of
-from credo.models.inputs import NUM_EXAMPLE_ROWS, Inputs, as_declared
+from credo.models.inputs import NO_INPUTS
+from credo.models.rows import RowShapes
 from credo.models.sites import (
     LOCAL_NOISE,
-    Sites,
     Xi,
     in_data_plate,
-    is_factor,
     is_local,
     local_values,
     log_density,
-    normal_of,
     unconstrained_latents,
-    unconstrained_params,
-    zeros_for_y,
 )
-from credo.networks.masks import Masks
+from credo.models.traced import Traced, any_key
 from credo.predictive import Predictive, predictive
 from credo.predictive.conditional import Conditional
 from credo.predictive.mixed import mixed
-from credo.typing import Array, Batch, Key, Program, Theta
+from credo.typing import Array, Batch, Key, Theta
 
 T = TypeVar("T")
 
 # Draws of the latents for each draw of a prior with factors.
 NUM_CANDIDATES = 50
+# Rows of its own inputs at which a model tries its factors before anything is compiled.
+NUM_CHECKED = 64
 
 
 @dataclass(frozen=True)
-class Model:
+class Model(Traced):
     """A stochastic model from a NumPyro program `program(x, y=None)` with a plate `data` and a site `y`.
 
     Arguments:
@@ -92,21 +89,6 @@ class Model:
     3
     """
 
-    program: Program
-    # What is declared is compared once it is bound.
-    inputs: Any = field(default=None, compare=False, kw_only=True)
-    config: "ModelConfig | None" = None
-    initial: Callable[[Any], Theta] | None = None
-    check: Callable[[Batch], None] | None = None
-    rows: "RowShapes | None" = None
-    xi: Xi | None = None
-    constants: Inputs = Inputs()
-    local: Literal["aleatoric", "epistemic"] = "aleatoric"
-
-    def __post_init__(self) -> None:
-        require_one_of(("aleatoric", "epistemic"), local=self.local)
-        object.__setattr__(self, "inputs", as_declared(self.inputs))
-
     def bind(self, data: Any) -> "Model":
         """This model for data of that shape: checked, with the names and shapes of theta known."""
         data = as_data(data)
@@ -115,15 +97,17 @@ class Model:
         batch = Batch(x, data.scaling.targets(data.y), data.size)  # type: ignore[arg-type]
         if self.check is not None:
             self.check(batch)
-        constants = Inputs() if self.inputs is None else self.inputs.bound(data)
+        constants = NO_INPUTS if self.inputs is None else self.inputs.bound(data)
         bound = replace(self, rows=RowShapes.of(batch), constants=constants)
         bound._look(lambda trace: check_program(trace, bound._bound.num))
-        bound._look(
-            lambda trace: check_inputs(trace, {name: len(bound._examples[name]) for name, _ in constants.items})
-        )
+        if constants.items:
+            bound._look(lambda trace: check_inputs(trace, bound._whole), bound._whole)
         if self.config is None:  # credo's own programs keep to it
             bound._check_prior()
-        bound = replace(bound, constants=constants.kept(bound.inputs_of_y))
+        if bound.inputs_of_y:
+            bound = replace(bound, constants=constants.kept(bound.inputs_of_y))
+        if bound.factors:
+            bound._check_factors()
         check_xi(bound._xi_shapes, bound.frozen_xi)
         for name, value in bound.initial_xi().items():
             if not np.all(np.isfinite(value)):
@@ -140,23 +124,19 @@ class Model:
 
         check_prior(dependencies(terms, {"x": example.x} if example.y is None else {"x": example.x, "y": example.y}))
 
-    @property
-    def _bound(self) -> "RowShapes":
-        if self.rows is None:
-            raise ValueError(
-                "the model has not seen data, so the shapes of theta are unknown; call model.bind((x, y)) first"
-            )
-        return self.rows
-
-    def example(self) -> Batch:
-        """A few rows of zeros in the shape of the data: enough to trace the program."""
-        return self._bound.example()
+    def _check_factors(self) -> None:
+        """Refuse a factor that is not finite, and whatever it refuses itself, at a draw from the prior."""
+        example, whole = self.example(), self.constants.values()
+        some = {name: value[:NUM_CHECKED] if name in self.summed_inputs else value for name, value in whole.items()}
+        # Not compiled: conditions look at the numbers themselves.
+        trace = self._trace(self._prior_draw(random.key(0)), example.x, example.y, inputs=some)[0]
+        check_factors({name: log_density(trace[name]) for name in self.factors})
 
     # -- densities ---------------------------------------------------------------------------------------
 
     def log_prior(self, theta: Theta) -> Array:
         """log p(theta) of the unconstrained theta, log-Jacobians and factors outside the plate included."""
-        return self._log_sums(theta, self.example(), _any_key)[0]
+        return self._log_sums(theta, self.example(), any_key)[0]
 
     def log_factors(self, theta: Theta) -> Array:
         """The part of log p(theta) that conditions the latents on something: `factor`s outside the plate."""
@@ -244,86 +224,15 @@ class Model:
                 return self.constants[frame.name].shape[0] / frame.size
         return 1.0
 
-    def _trace(
-        self,
-        theta: Theta,
-        x: Array,
-        y: Array | None,
-        local: Callable[[], Key] | None = None,
-        inputs: Mapping[str, Any] | None = None,
-    ) -> tuple[dict[str, Any], Array]:
-        """A run of the program at theta; without inputs, with some that stand for those on which y does not depend."""
-        sites = Sites(theta, self.frozen_xi, local or _any_key)
-        given = self._examples if inputs is None else inputs
-        # Every latent is given and nobody reads an unobserved y: the compiler drops what the seed draws.
-        with handlers.trace() as trace, handlers.seed(rng_seed=0), sites, Masks(theta):
-            self.program(x, y, **given)
-        return trace, sites.log_jacobian
-
-    # -- inputs of its own -----------------------------------------------------------------------------------
-
-    def with_inputs(self, batch: Batch) -> Batch:
-        """The batch with the model's own inputs, so that compiled code takes them as arguments, not as constants."""
-        if not self.constants.items:
-            return batch
-        return batch._replace(inputs=jax.tree.map(jnp.asarray, self.constants.values()))
-
-    def _inputs_of(self, batch: Batch) -> Mapping[str, Any]:
-        return self.constants.values() if batch.inputs is None else batch.inputs
-
-    @cached_property
-    def summed_inputs(self) -> frozenset[str]:
-        """The inputs with a plate of their own: some of their rows can stand for all of them."""
-        trace = self._look(lambda trace: trace, self._placeholders)
-        return frozenset(name for name in self._placeholders if trace.get(name, {}).get("type") == "plate")
-
-    @cached_property
-    def inputs_of_y(self) -> frozenset[str]:
-        """The inputs that p(y | x, theta) depends on, or may: predictions cannot do without them."""
-
-        def of_y(inputs: dict[str, Array]) -> dict[str, Any]:
-            return {"y": jax.tree.leaves(self._prior_trace(jax.random.key(0), inputs)["y"]["fn"])}
-
-        return dependencies(of_y, self._placeholders)["y"] if self._placeholders else frozenset()
-
-    @cached_property
-    def _placeholders(self) -> dict[str, np.ndarray]:
-        return {name: one.placeholder() for name, one in self.constants.items}
-
-    @cached_property
-    def _examples(self) -> dict[str, Any]:
-        """The inputs for a run that only y, or the names and shapes of theta, are asked of."""
-        found = {}
-        for name, one in self.constants.items:
-            few = name in self.summed_inputs and name not in self.inputs_of_y
-            placeholder = one.placeholder(NUM_EXAMPLE_ROWS if few else None)
-            found[name] = placeholder if few or one.value is None else one.value
-        return found
-
     # -- theta ---------------------------------------------------------------------------------------------
-
-    @cached_property
-    def template(self) -> dict[str, jax.ShapeDtypeStruct]:
-        """theta as names, shapes and dtypes, in the order the program draws them."""
-        shapes = self._look(lambda trace: _shapes(unconstrained_latents(trace)))
-        return {name: jax.ShapeDtypeStruct(shape, jnp.float32) for name, shape in shapes.items()}
-
-    @property
-    def num_parameters(self) -> int:
-        """How many numbers theta holds."""
-        return sum(leaf.size for leaf in self.template.values())
 
     def describe(self) -> Description:
         """What is drawn, from which prior, and how many numbers that is."""
         example = self.example()
         shapes = {name: leaf.shape for name, leaf in self.template.items()}
         trace = self._trace({name: jnp.zeros(shape) for name, shape in shapes.items()}, example.x, example.y)[0]
-        return describe(trace, shapes, self._xi_shapes, self.frozen_xi)
-
-    @cached_property
-    def closed_form_sites(self) -> frozenset[str]:
-        """The normal latents, whose expected log density `log_parts` has in closed form."""
-        return self._look(lambda trace: frozenset(name for name, site in trace.items() if normal_of(site) is not None))
+        inputs = {name: one.shape for name, one in self.constants.items}
+        return describe(trace, shapes, self._xi_shapes, self.frozen_xi, inputs)
 
     @cached_property
     def hierarchical_sites(self) -> frozenset[str]:
@@ -334,16 +243,6 @@ class Model:
             return any(parent in self.template or has_latent_above(parent) for parent in graph.parents(name))
 
         return frozenset(name for name in self.template if has_latent_above(name))
-
-    @cached_property
-    def factors(self) -> frozenset[str]:
-        """The sites outside the plate `data` that are observed: they condition the latents, and draw nothing."""
-        return self._look(lambda trace: frozenset(name for name, site in trace.items() if is_factor(site)))
-
-    @cached_property
-    def has_local_latents(self) -> bool:
-        """Whether the program draws latents inside the plate `data`, one value per row."""
-        return self._look(lambda trace: any(is_local(site) for site in trace.values()))
 
     def sample_prior(self, key: Key, num: int) -> Theta:
         """`num` draws of theta from the prior, whose `factors` are not looked at: every leaf gains a leading axis."""
@@ -401,6 +300,11 @@ class Model:
         require_at_least(1, num_draws=num_draws)
         inputs = as_inputs(x, None if self.rows is None else self.rows.x_shape[1:])
         bound = self if self.rows is not None else replace(self, rows=RowShapes.of_inputs(inputs))
+        if bound.undrawn_sites:
+            raise ValueError(
+                f"the prior of {sorted(bound.undrawn_sites)[0]!r} is a regularizer given as a function, from which "
+                "nothing can be drawn; take one of credo.priors to see what it says of functions"
+            )
         sample = bound.sample_conditioned_prior if bound.factors else bound.sample_prior
         draws = sample(random.key(seed), num_draws)
         if bound.local_noise(num_draws):
@@ -413,22 +317,6 @@ class Model:
         return graph_of(self.program, example.x, example.y, self._examples)
 
     # -- xi ------------------------------------------------------------------------------------------------
-
-    @property
-    def xi_template(self) -> dict[str, jax.ShapeDtypeStruct]:
-        """The xi that are left to learn, not those that are frozen: unconstrained shapes by name."""
-        free = {name: shape for name, shape in self._xi_shapes.items() if name not in self.frozen_xi}
-        return {name: jax.ShapeDtypeStruct(shape, jnp.float32) for name, shape in free.items()}
-
-    def initial_xi(self) -> Theta:
-        """Where learning xi starts: T⁻¹(init) of each `numpyro.param(name, init)`, T the bijector to its constraint.
-
-        An init that is a function of a key always gets the same key.
-        """
-        if not self.xi_template:
-            return {}
-        xi = jax.jit(lambda: unconstrained_params(self._prior_trace(random.key(0))))()
-        return {name: xi[name] for name in self.xi_template}
 
     def freeze(self, xi: Theta) -> "Model":
         """This model with these xi, unconstrained and by name, as constants; the others stay as they are.
@@ -451,42 +339,6 @@ class Model:
             check_xi(self._xi_shapes, chosen.arrays())
         return replace(self, xi=chosen)
 
-    @property
-    def frozen_xi(self) -> dict[str, np.ndarray]:
-        """The xi that are constants of this model, unconstrained, by name."""
-        return {} if self.xi is None else self.xi.arrays()
-
-    @cached_property
-    def _xi_shapes(self) -> dict[str, tuple[int, ...]]:
-        return self._look(lambda trace: _shapes(unconstrained_params(trace)))
-
-    # -- traces --------------------------------------------------------------------------------------------
-
-    def _prior_trace(self, key: Key, inputs: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        example, given = self.example(), self._examples if inputs is None else inputs
-        skip_y = handlers.substitute(substitute_fn=zeros_for_y)
-        with handlers.trace() as trace, handlers.seed(rng_seed=key), skip_y, Sites({}, self.frozen_xi):
-            self.program(example.x, example.y, **given)
-        return trace
-
-    def _look(self, read: Callable[[dict[str, Any]], T], inputs: Mapping[str, Any] | None = None) -> T:
-        """What `read` finds in a trace of the program; nothing is computed."""
-        found: list[T] = []
-        # Frozen values are checked against what is found here, so they must not decide it.
-        free = replace(self, xi=None)
-        # JAX draws Poisson numbers with threefry keys only, and a discrete latent must get as far as its refusal.
-        jax.eval_shape(lambda: found.append(read(free._prior_trace(jax.random.key(0, impl="threefry2x32"), inputs))))
-        return found[0]
-
-
-def _shapes(arrays: Theta) -> dict[str, tuple[int, ...]]:
-    return {name: jnp.shape(value) for name, value in arrays.items()}
-
-
-def _any_key() -> Key:
-    """For local latents on whose values nothing depends."""
-    return random.key(0)
-
 
 def _is_seen(site: dict[str, Any]) -> bool:
     """Whether a site is a part of the likelihood."""
@@ -500,39 +352,3 @@ def _given(key: Key | None) -> Key:
             "draw them: log_parts(theta, batch, key=key). credo.BayesByBackprop trains it; samplers cannot"
         )
     return key
-
-
-class ModelConfig(dict[str, Any]):
-    """A JSON-able dict that a frozen, hashable model may hold: equal where its text is equal."""
-
-    def __hash__(self) -> int:  # type: ignore[override]
-        return hash(repr(sorted(self.items())))
-
-
-@dataclass(frozen=True)
-class RowShapes:
-    """Shape and dtype of a few rows: enough to trace a program, and hashable, so compiled code is shared."""
-
-    x_shape: tuple[int, ...]
-    x_dtype: str
-    y_shape: tuple[int, ...] | None
-    y_dtype: str
-
-    @classmethod
-    def of(cls, batch: Batch) -> "RowShapes":
-        # Two rows where there are two: one row would hide a program that confuses rows with columns.
-        num = min(2, batch.x.shape[0])
-        return cls((num, *batch.x.shape[1:]), str(batch.x.dtype), (num, *batch.y.shape[1:]), str(batch.y.dtype))
-
-    @classmethod
-    def of_inputs(cls, x: Any) -> "RowShapes":
-        return cls((min(2, x.shape[0]), *x.shape[1:]), "float32", None, "float32")
-
-    @property
-    def num(self) -> int:
-        return self.x_shape[0]
-
-    def example(self) -> Batch:
-        """Rows of zeros."""
-        y = None if self.y_shape is None else jnp.zeros(self.y_shape, self.y_dtype)
-        return Batch(jnp.zeros(self.x_shape, self.x_dtype), y, self.num)  # type: ignore[arg-type]

@@ -1,14 +1,17 @@
 """Bayesian regression: theta ~ p(theta), y ~ N(f_theta(x), Σ). Paper, figure "BBNs", (a)."""
 
+from functools import partial
 from typing import Any
 
 import jax.numpy as jnp
 import numpyro
 
 from credo.models import likelihoods, priors
-from credo.models.network import initial_weights, num_outputs, stochastic_outputs
-from credo.models.program import Model, ModelConfig
-from credo.networks import network_config
+from credo.models.imposed import impose, imposed_by
+from credo.models.network import draw_weights, initial_weights, num_outputs
+from credo.models.program import Model
+from credo.models.rows import ModelConfig
+from credo.networks import functional, network_config
 from credo.typing import Array, Batch
 
 
@@ -30,12 +33,19 @@ def regression(net: Any, *, prior: Any = None, noise: Any = None) -> Model:
     >>> model = regression(MLP(features=[50], out=1), noise=0.1)
     """
     chosen_prior, chosen_noise = priors.as_prior(prior), likelihoods.as_noise(noise)
+    terms = priors.terms_of(chosen_prior)
 
     def targets_of(outputs: int) -> int:
         return outputs // chosen_noise.num_outputs(1)
 
-    def program(x: Array, y: Array | None = None) -> None:
-        outputs = stochastic_outputs(net, chosen_prior, x)
+    def mean(outputs: Array) -> Array:
+        return outputs[..., : targets_of(outputs.shape[-1])]
+
+    def program(x: Array, y: Array | None = None, **inputs: Array) -> None:
+        network = functional(net, x)
+        theta = draw_weights(network, chosen_prior)
+        impose(terms, partial(network.apply, theta), mean, inputs)
+        outputs = network.apply(theta, x)
         drawn = chosen_noise.draw(targets_of(outputs.shape[-1]))
         with numpyro.plate("data", x.shape[0]):
             observed = None if y is None else y.astype(jnp.float32)
@@ -50,7 +60,7 @@ def regression(net: Any, *, prior: Any = None, noise: Any = None) -> Model:
         prior=chosen_prior.to_config(),
         noise=chosen_noise.to_config(),
     )
-    return Model(program, config=config, initial=initial_weights(net), check=check)
+    return Model(program, inputs=imposed_by(terms), config=config, initial=initial_weights(net), check=check)
 
 
 def check_outputs(batch: Batch, outputs: int, noise: likelihoods.Noise) -> None:

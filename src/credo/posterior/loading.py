@@ -13,7 +13,8 @@ from credo._files import group_of, read_arrays, read_json, require_unaltered
 from credo._version import __version__
 from credo.data import Scaling
 from credo.models.inputs import Given, Inputs, in_model_units
-from credo.models.program import Model, RowShapes
+from credo.models.program import Model
+from credo.models.rows import RowShapes
 from credo.posterior.base import Provenance
 from credo.posterior.draws import Draws
 from credo.posterior.dropout import Dropout
@@ -98,8 +99,8 @@ def _inputs(
     declared = model.inputs.arrays if isinstance(model.inputs, Given) else {}
     passed = {name: array for name, array in {**declared, **given}.items() if not isinstance(array, str)}
     known = {name: in_model_units(name, array, scaling, row) for name, array in passed.items() if name in config}
-    known |= model.constants.known() | group_of(arrays, f"inputs/{index}")
-    return Inputs.from_config(config, known)
+    Inputs.from_config(config, known)  # refuses others than those that the model was fitted with
+    return Inputs.from_config(config, known | model.constants.known() | group_of(arrays, f"inputs/{index}"))
 
 
 def _read_manifest(source: Path) -> dict[str, Any]:

@@ -17,7 +17,8 @@ from credo.models.program import Model
 from credo.typing import Array, Batch, Key, Theta, Tree
 
 # Rows of a minibatch for each of the model's own inputs that is seen with it. A condition costs about two passes of the
-# network for each (a derivative along an input, and the way back): an eighth of the rows make a step 1.25 times as long.
+# network for each (a derivative along an input, and the way back): with an eighth of the rows a step is 1.25 times as
+# long.
 ROWS_PER_INPUT = 8
 
 

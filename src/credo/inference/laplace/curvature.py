@@ -29,6 +29,7 @@ from credo import random
 from credo.covariance import Blocks, Diagonal, Joined, Kronecker, Root, Shrunk
 from credo.covariance.layers import Layer
 from credo.covariance.layout import Layout
+from credo.inference.laplace.factors import Factors
 from credo.inference.laplace.row_sums import Problem, blocks, diagonal, flattened, hessian, kronecker, products, some_of
 from credo.typing import Array, Batch, Theta
 
@@ -59,6 +60,10 @@ class Curvature(ABC):
         """
         return self.root(precision), jnp.zeros(())
 
+    @abstractmethod
+    def with_factors(self, factors: Factors) -> "Curvature":
+        """H + F, or what the structure can hold of it."""
+
     def plus(self, couplings: Array) -> "Curvature":
         """H + a matrix over all entries: only a full one has room for it."""
         raise TypeError(f"{type(self).__name__} has no room for a full matrix")
@@ -85,6 +90,10 @@ class BlockCurvature(Curvature):
         root = Blocks({group: found[None] for group, (found, _) in pairs.items()}, self.layout)
         return root, jnp.max(jnp.stack([jnp.zeros(()), *shares]))
 
+    def with_factors(self, factors: Factors) -> "BlockCurvature":
+        own = {group: factors.block([name for name, _ in arrays]) for group, arrays in self.layout.groups}
+        return BlockCurvature({group: matrix + own[group] for group, matrix in self.matrices.items()}, self.layout)
+
     def plus(self, couplings: Array) -> "BlockCurvature":
         return BlockCurvature({"all": self.matrices["all"] + couplings}, self.layout)
 
@@ -107,6 +116,10 @@ class DiagonalCurvature(Curvature):
     def times(self, factor: Array) -> "DiagonalCurvature":
         return DiagonalCurvature({name: factor * value for name, value in self.values.items()})
 
+    def with_factors(self, factors: Factors) -> "DiagonalCurvature":
+        own = factors.diagonal(tuple(self.values))
+        return DiagonalCurvature({name: value + own[name] for name, value in self.values.items()})
+
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
@@ -114,19 +127,23 @@ class KroneckerCurvature(Curvature):
     """H = A ⊗ G for each layer, with A of its inputs and G of its gradients; full blocks for other arrays.
 
     The precision must be the same for all that leaves an input of a layer: one number for a kernel, or one per row of
-    its matrix; the bias has its own.
+    its matrix; the bias has its own. `extra` is what a prior's factors add to it, by layer: of each input, the average
+    over what leaves it.
     """
 
     inputs: Theta
     gradients: Theta
     rest: BlockCurvature
+    extra: Theta
     layers: tuple[Layer, ...]
 
     def root(self, precision: Theta) -> Root:
         return self._root_with(self.rest.root(precision), precision)
 
     def _root_with(self, rest: Blocks, precision: Theta) -> Root:
-        of_inputs = {layer.kernel: layer.matrix(precision)[:, 0] for layer in self.layers}
+        of_inputs = {
+            layer.kernel: layer.matrix(precision)[:, 0] + self.extra.get(layer.kernel, 0.0) for layer in self.layers
+        }
         scaled = {name: self.inputs[name] / jnp.sqrt(jnp.outer(values, values)) for name, values in of_inputs.items()}
         a = {name: jnp.linalg.eigh(matrix) for name, matrix in scaled.items()}
         g = {name: jnp.linalg.eigh(matrix) for name, matrix in self.gradients.items()}
@@ -142,7 +159,13 @@ class KroneckerCurvature(Curvature):
 
     def times(self, factor: Array) -> "KroneckerCurvature":
         gradients = {name: factor * matrix for name, matrix in self.gradients.items()}
-        return KroneckerCurvature(self.inputs, gradients, self.rest.times(factor), self.layers)
+        return KroneckerCurvature(self.inputs, gradients, self.rest.times(factor), self.extra, self.layers)
+
+    def with_factors(self, factors: Factors) -> "KroneckerCurvature":
+        own = factors.diagonal([name for layer in self.layers for name in layer.names])
+        shared = {layer.kernel: jnp.mean(layer.matrix(own), axis=1) for layer in self.layers}
+        rest = self.rest.with_factors(factors)
+        return KroneckerCurvature(self.inputs, self.gradients, rest, shared, self.layers)
 
     def damped_root(self, precision: Theta) -> tuple[Root, Array]:
         rest, share = self.rest.damped_root(precision)
@@ -165,17 +188,27 @@ class LowRankCurvature(Curvature):
     def times(self, factor: Array) -> "LowRankCurvature":
         return LowRankCurvature(self.columns, factor * self.values)
 
+    def with_factors(self, factors: Factors) -> "LowRankCurvature":
+        return self  # its columns are those of H + F
+
 
 def curvature_of(
     problem: Problem, theta: Theta, data: Batch, structure: Structure, *, rank: int = 50, seed: int = 0
 ) -> Curvature:
-    """H at theta, summed over all rows of the data.
+    """H at theta, summed over all rows of the data, and of the factors of the prior, if it has any.
 
     Arguments:
         structure: "full", "block" (per layer), "kronecker", "diagonal" or "low_rank"; of a Hessian, which is no sum of
             squares, "full" or "low_rank".
         rank, seed: of "low_rank".
     """
+    found = _of_likelihood(problem, theta, data, structure, rank=rank, seed=seed)
+    return found.with_factors(Factors(problem.model, theta)) if problem.model.factors else found
+
+
+def _of_likelihood(
+    problem: Problem, theta: Theta, data: Batch, structure: Structure, *, rank: int, seed: int
+) -> Curvature:
     if structure == "low_rank":
         return _low_rank(problem, theta, data, rank, seed)
     if structure == "diagonal":
@@ -185,7 +218,7 @@ def curvature_of(
         sums, rest_blocks = kronecker(problem, theta, data)
         rest = BlockCurvature(rest_blocks, Layout.separate({name: theta[name] for name in problem.rest}))
         inputs = {name: pair[0] for name, pair in sums.items()}
-        return KroneckerCurvature(inputs, {name: pair[1] for name, pair in sums.items()}, rest, problem.layers)
+        return KroneckerCurvature(inputs, {name: pair[1] for name, pair in sums.items()}, rest, {}, problem.layers)
     some = some_of(theta, problem.names)
     layout = Layout.together(some) if structure == "full" else Layout.by_layer(some)
     if problem.kind == "hessian":
@@ -214,6 +247,8 @@ def _low_rank(problem: Problem, theta: Theta, data: Batch, rank: int, seed: int)
     for _ in range(NUM_ROUNDS):
         basis, _ = jnp.linalg.qr(columns)
         columns = products(problem, theta, data, basis.T).T
+        if problem.model.factors:
+            columns += Factors(problem.model, theta).products(problem.names, basis.T).T
     small = basis.T @ columns
     values, vectors = jnp.linalg.eigh((small + small.T) / 2)
     top = (basis @ vectors)[:, ::-1][:, :rank]

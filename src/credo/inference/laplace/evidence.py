@@ -6,7 +6,7 @@ With H the curvature of the log likelihood at theta*, P that of the log prior, a
 
 Paper, "Learning the prior". It is a differentiable function of xi: prior scales enter by P, a noise scale by H. The
 evidence is high where the data are fitted by weights that need not be tuned finely: it weighs fit against complexity,
-and compares architectures without held-out data.
+and compares architectures without held-out data. A prior with factors is known up to a constant; so is its evidence.
 
 MacKay, "A practical Bayesian framework for backpropagation networks" (1992); Immer et al., "Scalable marginal
 likelihood estimation for model selection in deep learning" (2021).
@@ -36,12 +36,17 @@ LEAST_PRECISION = 1e-4
 
 @partial(jax.jit, static_argnums=(0, 2))
 def prior_precision(model: Model, theta: Theta, names: tuple[str, ...]) -> Theta:
-    """P = −∂² log p(theta) / ∂theta² of each entry: 1/scale² for a normal prior."""
+    """P = −∂² log p(theta) / ∂theta² of each entry, without the prior's factors: 1/scale² for a normal prior."""
     some = {name: jnp.asarray(theta[name], jnp.float32) for name in names}
-    gradient = jax.grad(lambda some: model.log_prior({**theta, **some}))
+    gradient = jax.grad(lambda some: log_prior_of_latents(model, {**theta, **some}))
     # The entries are independent of each other, so that the product of the Hessian with ones is its diagonal.
     _, along = jax.jvp(gradient, (some,), (jax.tree.map(jnp.ones_like, some),))
     return {name: jnp.maximum(-leaf, LEAST_PRECISION) for name, leaf in along.items()}
+
+
+def log_prior_of_latents(model: Model, theta: Theta) -> Array:
+    """log p(theta) without its factors."""
+    return model.log_prior(theta) - model.log_factors(theta) if model.factors else model.log_prior(theta)
 
 
 @partial(jax.jit, static_argnums=0)
@@ -140,7 +145,8 @@ def _likelihood_depends_on(problem: Problem, theta: Theta, xi: Theta) -> bool:
 def _common_noise(problem: Problem, theta: Theta, xi: Theta) -> Callable[[Theta], Array] | None:
     """The noise as a function of xi, where all rows and targets have one that theta does not enter: H ∝ 1/noise²."""
     kind = problem.outputs
-    if not isinstance(kind, NormalOutputs) or kind.num_targets > 1:
+    # What a prior's factors add to H does not change with the noise.
+    if not isinstance(kind, NormalOutputs) or kind.num_targets > 1 or problem.model.factors:
         return None
     x = problem.model.example().x
 

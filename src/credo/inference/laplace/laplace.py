@@ -31,7 +31,7 @@ from credo.diagnostics.laplace import LaplaceEvidence
 from credo.inference.engine.stages import FitStages
 from credo.inference.guide import Guide
 from credo.inference.laplace.curvature import Curvature, Structure, check_kronecker, curvature_of
-from credo.inference.laplace.evidence import log_evidence_of, prior_precision, tuned_xi
+from credo.inference.laplace.evidence import log_evidence_of, log_prior_of_latents, prior_precision, tuned_xi
 from credo.inference.laplace.row_sums import CurvatureKind, Problem, flattened, gradient
 from credo.inference.method import Method, Wrapper
 from credo.inference.needs import Needs, refuse_if_too_large
@@ -279,7 +279,7 @@ def _prior_couplings(problem: Problem, theta: Theta) -> Array:
     flat, unravel = flattened(problem, theta)
 
     def log_prior(vector: Array) -> Array:
-        return problem.model.log_prior({**theta, **unravel(vector)})
+        return log_prior_of_latents(problem.model, {**theta, **unravel(vector)})
 
     precision = prior_precision(problem.model, theta, problem.names)
     diagonal = jnp.concatenate([precision[name].ravel() for name in problem.names])

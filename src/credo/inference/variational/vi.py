@@ -143,7 +143,7 @@ class BayesByBackprop(Ascent):
         return optax.multi_transform({"q": of_phi, "xi": of_xi}, Phi("q", "q", "xi"))  # type: ignore[arg-type]
 
     def plan(self) -> Plan:
-        return replace(super().plan(), learns_xi=True)
+        return replace(super().plan(), learns_xi=True, learns_points=True)
 
     def chosen_estimator(self, model: Model) -> Estimator:
         """The estimator that is set, or the one with the least noise that fits the family and the model."""

@@ -1,6 +1,5 @@
 """Priors against scipy's densities; descriptions that survive JSON; refusals in words."""
 
-import doctest
 import json
 
 import jax.numpy as jnp
@@ -64,6 +63,27 @@ def test_fan_in_scales_kernels_by_their_inputs_and_vectors_by_bias_scale():
     np.testing.assert_allclose(prior(Parameter("head.bias", (4,), 100)).variance, 25.0)
 
 
+@pytest.mark.parametrize(
+    "prior",
+    [
+        priors.half_cauchy(0.5, per="layer", centred=True),
+        priors.relevance(2.0),
+        priors.horseshoe(0.3, slab=1.0),
+        priors.ordered(2.0),
+        priors.unit_norm(3.0),
+        priors.givens(0.5),
+        priors.group_lasso(2.0),
+        priors.point(),
+        priors.point(priors.laplace(0.1)),
+    ],
+    ids=lambda prior: prior.to_config()["name"],
+)
+def test_priors_survive_json_alone_and_by_path(prior):
+    assert priors.from_config(json.loads(json.dumps(prior.to_config()))) == prior
+    by_path = priors.by_path({"head.*": prior})
+    assert priors.from_config(json.loads(json.dumps(by_path.to_config()))) == by_path
+
+
 def scale_of(prior, path):
     distribution = prior(Parameter(path, (3,)))
     return np.sqrt(np.unique(np.asarray(distribution.variance))).item()
@@ -121,7 +141,3 @@ def test_a_distribution_that_holds_code_says_that_it_cannot_be_rebuilt():
     )
     with pytest.raises(ValueError, match="TransformedDistribution cannot be rebuilt"):
         priors.distribution_from_config(json.loads(json.dumps(config)))
-
-
-def test_examples_in_docstrings_run():
-    assert doctest.testmod(priors).failed == 0

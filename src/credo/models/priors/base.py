@@ -1,0 +1,79 @@
+"""What a prior is: for each parameter of a network the distribution it is drawn from, or a way to draw it."""
+
+from dataclasses import asdict
+from typing import Any, ClassVar, NamedTuple, Protocol
+
+import numpyro
+import numpyro.distributions as dist
+
+from credo._checks import require_positive
+from credo.typing import Array
+
+# Sites that a run of the program has drawn already, by name: each with the prior that drew it.
+Drawn = dict[str, tuple["Prior", Array]]
+
+
+class Parameter(NamedTuple):
+    """What a prior may look at: a parameter's dotted path, its shape, how many inputs feed one unit, its own value."""
+
+    path: str
+    shape: tuple[int, ...]
+    fan_in: int = 1
+    initial: Any = None
+
+
+class Prior(Protocol):
+    """Anything that gives a parameter its distribution.
+
+    A prior that draws more than one site has a method `draw(parameter, drawn) -> Array` as well: see `Composite`.
+    """
+
+    def __call__(self, parameter: Parameter) -> dist.Distribution: ...
+    def to_config(self) -> dict[str, Any]: ...
+
+
+class Described:
+    """A dataclass that is stored as its name and its numbers."""
+
+    name: ClassVar[str]
+
+    def to_config(self) -> dict[str, Any]:
+        return {"name": self.name, **asdict(self)}  # type: ignore[call-overload]
+
+
+class Composite(Described):
+    """A prior that makes a parameter from other sites, so that no single distribution is its own."""
+
+    def __call__(self, parameter: Parameter) -> dist.Distribution:
+        raise ValueError(
+            f"prior: {self.name} makes {parameter.path!r} from other sites, so it has no distribution of its own; "
+            "draw it with credo.models.priors.draw(prior, parameter, {})"
+        )
+
+    def draw(self, parameter: Parameter, drawn: Drawn) -> Array:
+        """The value of the parameter; sites that other parameters share are looked up in `drawn`, or put there."""
+        raise NotImplementedError
+
+
+def draw(prior: Prior, parameter: Parameter, drawn: Drawn) -> Array:
+    """Draw a parameter inside a NumPyro program: one site at its path, or whatever sites the prior makes it from.
+
+    >>> from numpyro import handlers
+    >>> from credo.models.priors import normal
+    >>> with handlers.seed(rng_seed=0):
+    ...     draw(normal(), Parameter("head.bias", (3,)), {}).shape
+    (3,)
+    """
+    own = getattr(prior, "draw", None)
+    return numpyro.sample(parameter.path, prior(parameter)) if own is None else own(parameter, drawn)
+
+
+def fill(scalar: dist.Distribution, shape: tuple[int, ...]) -> dist.Distribution:
+    """A distribution of numbers, independent for every entry of an array."""
+    return scalar.expand(shape).to_event(len(shape))
+
+
+def positive(name: str, value: float) -> float:
+    """The number, if it is positive and finite."""
+    require_positive(**{name: value})
+    return float(value)

@@ -1,0 +1,82 @@
+"""Priors with consistency conditions: knowledge about the function, beside that about the weights."""
+
+from dataclasses import dataclass
+from typing import Any, get_args
+
+import numpy as np
+import numpyro.distributions as dist
+
+from credo._checks import require_one_of, require_positive
+from credo.models.conditions import as_condition
+from credo.models.imposed import Per, Term
+from credo.models.priors.base import Drawn, Parameter, Prior, draw
+from credo.models.priors.by_path import as_prior
+from credo.typing import Array
+
+# In all. Slopes, distances and other residuals r of 0.1 standard deviations at a third of the inputs cost three nats.
+STRENGTH = 1000.0
+
+
+@dataclass(frozen=True)
+class Consistent:
+    """p(theta) of the base prior, and conditions on the function. See `consistent`."""
+
+    base: Prior
+    terms: tuple[Term, ...]
+
+    def __call__(self, parameter: Parameter) -> dist.Distribution:
+        return self.base(parameter)
+
+    def draw(self, parameter: Parameter, drawn: Drawn) -> Array:
+        return draw(self.base, parameter, drawn)
+
+    def check(self, paths: list[str]) -> None:
+        """Refuse what the base prior refuses."""
+        if hasattr(self.base, "check"):
+            self.base.check(paths)
+
+    def to_config(self) -> dict[str, Any]:
+        return {"name": "consistent", "base": self.base.to_config(), "terms": [term.to_config() for term in self.terms]}
+
+
+def consistent(
+    base: Any, condition: Any, *, inputs: Any = None, strength: float = STRENGTH, per: Per = "all"
+) -> Consistent:
+    """A prior with knowledge about the function, a consistency condition C(theta, x) ≥ 0.
+
+        p(theta | D_x) ∝ p(theta) exp(−strength · 1/M Σ C(theta, xᵢ))    per="all": the same for any number M of inputs
+        p(theta | D_x) ∝ p(theta) exp(−strength · Σ C(theta, xᵢ))        per="point": each input counts, as data do
+
+    The paper writes the first ("Prior with a consistency condition"), its supplement the second. When the training set,
+    at which it is imposed, grows, the data outvote a condition per="all" in the end; one per="point" keeps its weight.
+
+    Arguments:
+        base: p(theta), anything that `prior=` takes.
+        condition: of `credo.conditions`, any function `(function, x) -> penalties (rows,)`, or a list of them.
+        inputs: points (M, …) in the user's units where it is imposed; the training inputs by default. Unlabelled inputs
+            are welcome: a condition needs no targets.
+        strength: of the condition. Most penalties are squares, C = r²: a residual r of 0.1 everywhere costs ten nats by
+            default.
+        per: "all" or "point".
+
+    >>> from credo import conditions
+    >>> from credo.models.priors import normal
+    >>> prior = consistent(normal(), conditions.monotone({0: "+"}))
+    >>> prior.terms[0].name
+    'monotone'
+    """
+    require_positive(strength=strength)
+    require_one_of(get_args(Per), per=per)
+    chosen = as_prior(base)
+    terms = list(terms_of(chosen))
+    for one in map(as_condition, condition if isinstance(condition, list | tuple) else [condition]):
+        taken = [term.name for term in terms if term.name.partition(" ")[0] == one.name]
+        name = f"{one.name} {len(taken) + 1}" if taken else one.name
+        points = None if inputs is None else np.asarray(inputs)
+        terms.append(Term(name, one, float(strength), per, points is not None, points))
+    return Consistent(chosen.base if isinstance(chosen, Consistent) else chosen, tuple(terms))
+
+
+def terms_of(prior: Prior) -> tuple[Term, ...]:
+    """The conditions of a prior; most have none."""
+    return prior.terms if isinstance(prior, Consistent) else ()

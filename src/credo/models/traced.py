@@ -1,0 +1,214 @@
+"""Runs of a program: what it draws, in which shapes, and from which inputs; everything that is read off a trace."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Literal, TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpyro import handlers
+
+from credo import random
+from credo._checks import require_one_of
+from credo._dataflow import dependencies
+from credo.models.inputs import NO_INPUTS, NUM_EXAMPLE_ROWS, Inputs, as_declared
+from credo.models.rows import ModelConfig, RowShapes
+from credo.models.sites import (
+    Sites,
+    Xi,
+    is_factor,
+    is_latent,
+    is_local,
+    normal_of,
+    stripped,
+    unconstrained_latents,
+    unconstrained_params,
+    zeros_for_y,
+)
+from credo.networks.masks import Masks
+from credo.typing import Array, Batch, Key, Program, Theta
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Traced:
+    """A program with what it is run on. See `Model` for the fields."""
+
+    program: Program
+    # What is declared is compared once it is bound.
+    inputs: Any = field(default=None, compare=False, kw_only=True)
+    config: ModelConfig | None = None
+    initial: Callable[[Any], Theta] | None = None
+    check: Callable[[Batch], None] | None = None
+    rows: RowShapes | None = None
+    xi: Xi | None = None
+    constants: Inputs = NO_INPUTS
+    local: Literal["aleatoric", "epistemic"] = "aleatoric"
+
+    def __post_init__(self) -> None:
+        require_one_of(("aleatoric", "epistemic"), local=self.local)
+        object.__setattr__(self, "inputs", as_declared(self.inputs))
+
+    @property
+    def _bound(self) -> RowShapes:
+        if self.rows is None:
+            raise ValueError(
+                "the model has not seen data, so the shapes of theta are unknown; call model.bind((x, y)) first"
+            )
+        return self.rows
+
+    def example(self) -> Batch:
+        """A few rows of zeros in the shape of the data: enough to trace the program."""
+        return self._bound.example()
+
+    # -- what is drawn ---------------------------------------------------------------------------------------
+
+    @cached_property
+    def template(self) -> dict[str, jax.ShapeDtypeStruct]:
+        """theta as names, shapes and dtypes, in the order the program draws them."""
+        shapes = self._look(lambda trace: _shapes(unconstrained_latents(trace)))
+        return {name: jax.ShapeDtypeStruct(shape, jnp.float32) for name, shape in shapes.items()}
+
+    @property
+    def num_parameters(self) -> int:
+        """How many numbers theta holds."""
+        return sum(leaf.size for leaf in self.template.values())
+
+    @cached_property
+    def closed_form_sites(self) -> frozenset[str]:
+        """The normal latents, whose expected log density `log_parts` has in closed form."""
+        return self._look(lambda trace: frozenset(name for name, site in trace.items() if normal_of(site) is not None))
+
+    @cached_property
+    def factors(self) -> frozenset[str]:
+        """The sites outside the plate `data` that are observed: they condition the latents, and draw nothing."""
+        return self._look(lambda trace: frozenset(name for name, site in trace.items() if is_factor(site)))
+
+    @cached_property
+    def undrawn_sites(self) -> frozenset[str]:
+        """The latents with a density that nothing can be drawn from: draws of theta are only starting points there."""
+
+        def is_undrawn(site: Any) -> bool:
+            return is_latent(site) and getattr(stripped(site["fn"]), "draws_are_starts", False)
+
+        return self._look(lambda trace: frozenset(name for name, site in trace.items() if is_undrawn(site)))
+
+    @cached_property
+    def has_local_latents(self) -> bool:
+        """Whether the program draws latents inside the plate `data`, one value per row."""
+        return self._look(lambda trace: any(is_local(site) for site in trace.values()))
+
+    # -- xi ------------------------------------------------------------------------------------------------
+
+    @property
+    def xi_template(self) -> dict[str, jax.ShapeDtypeStruct]:
+        """The xi that are left to learn, not those that are frozen: unconstrained shapes by name."""
+        free = {name: shape for name, shape in self._xi_shapes.items() if name not in self.frozen_xi}
+        return {name: jax.ShapeDtypeStruct(shape, jnp.float32) for name, shape in free.items()}
+
+    def initial_xi(self) -> Theta:
+        """Where learning xi starts: T⁻¹(init) of each `numpyro.param(name, init)`, T the bijector to its constraint.
+
+        An init that is a function of a key always gets the same key.
+        """
+        if not self.xi_template:
+            return {}
+        xi = jax.jit(lambda: unconstrained_params(self._prior_trace(random.key(0))))()
+        return {name: xi[name] for name in self.xi_template}
+
+    @property
+    def frozen_xi(self) -> dict[str, np.ndarray]:
+        """The xi that are constants of this model, unconstrained, by name."""
+        return {} if self.xi is None else self.xi.arrays()
+
+    @cached_property
+    def _xi_shapes(self) -> dict[str, tuple[int, ...]]:
+        return self._look(lambda trace: _shapes(unconstrained_params(trace)))
+
+    @cached_property
+    def points(self) -> frozenset[str]:
+        """The xi that are weights of point layers (`credo.priors.point`), not parameters of a prior."""
+        return self._look(lambda trace: frozenset(name for name in self._xi_shapes if "point" in trace[name]["kwargs"]))
+
+    # -- inputs of its own -----------------------------------------------------------------------------------
+
+    def with_inputs(self, batch: Batch) -> Batch:
+        """The batch with the model's own inputs, so that compiled code takes them as arguments, not as constants."""
+        if not self.constants.items:
+            return batch
+        return batch._replace(inputs=jax.tree.map(jnp.asarray, self.constants.values()))
+
+    def _inputs_of(self, batch: Batch) -> Mapping[str, Any]:
+        return self.constants.values() if batch.inputs is None else batch.inputs
+
+    @cached_property
+    def summed_inputs(self) -> frozenset[str]:
+        """The inputs with a plate of their own: some of their rows can stand for all of them."""
+        trace = self._look(lambda trace: trace, self._whole)
+        return frozenset(name for name in self._whole if trace.get(name, {}).get("type") == "plate")
+
+    @cached_property
+    def inputs_of_y(self) -> frozenset[str]:
+        """The inputs that p(y | x, theta) depends on, or may: predictions cannot do without them."""
+
+        def of_y(inputs: dict[str, Array]) -> dict[str, Any]:
+            return {"y": jax.tree.leaves(self._prior_trace(jax.random.key(0), inputs)["y"]["fn"])}
+
+        return dependencies(of_y, self._whole)["y"] if self._whole else frozenset()
+
+    @cached_property
+    def _whole(self) -> dict[str, np.ndarray]:
+        """The inputs, with zeros in place of those that are not known."""
+        return {name: one.placeholder() if one.value is None else one.value for name, one in self.constants.items}
+
+    @cached_property
+    def _examples(self) -> dict[str, Any]:
+        """The inputs for a run that only y, or the names and shapes of theta, are asked of."""
+        few = self.summed_inputs - self.inputs_of_y
+        return self._whole | {name: self.constants[name].placeholder(NUM_EXAMPLE_ROWS) for name in few}
+
+    # -- traces --------------------------------------------------------------------------------------------
+
+    def _prior_trace(self, key: Key, inputs: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        example, given = self.example(), self._examples if inputs is None else inputs
+        skip_y = handlers.substitute(substitute_fn=zeros_for_y)
+        with handlers.trace() as trace, handlers.seed(rng_seed=key), skip_y, Sites({}, self.frozen_xi):
+            self.program(example.x, example.y, **given)
+        return trace
+
+    def _look(self, read: Callable[[dict[str, Any]], T], inputs: Mapping[str, Any] | None = None) -> T:
+        """What `read` finds in a trace of the program; nothing is computed."""
+        found: list[T] = []
+        # Frozen values are checked against what is found here, so they must not decide it.
+        free = replace(self, xi=None)
+        # JAX draws Poisson numbers with threefry keys only, and a discrete latent must get as far as its refusal.
+        jax.eval_shape(lambda: found.append(read(free._prior_trace(jax.random.key(0, impl="threefry2x32"), inputs))))
+        return found[0]
+
+    def _trace(
+        self,
+        theta: Theta,
+        x: Array,
+        y: Array | None,
+        local: Callable[[], Key] | None = None,
+        inputs: Mapping[str, Any] | None = None,
+    ) -> tuple[dict[str, Any], Array]:
+        """A run of the program at theta; without inputs, with some that stand for those on which y does not depend."""
+        sites = Sites(theta, self.frozen_xi, local or any_key)
+        given = self._examples if inputs is None else inputs
+        # Every latent is given and nobody reads an unobserved y: the compiler drops what the seed draws.
+        with handlers.trace() as trace, handlers.seed(rng_seed=0), sites, Masks(theta):
+            self.program(x, y, **given)
+        return trace, sites.log_jacobian
+
+
+def _shapes(arrays: Theta) -> dict[str, tuple[int, ...]]:
+    return {name: jnp.shape(value) for name, value in arrays.items()}
+
+
+def any_key() -> Key:
+    """For local latents on whose values nothing depends."""
+    return random.key(0)
