@@ -58,8 +58,8 @@ T = TypeVar("T")
 
 # Draws of the latents for each draw of a prior with factors.
 NUM_CANDIDATES = 50
-# Rows of its own inputs at which a model tries its factors before anything is compiled.
-NUM_CHECKED = 64
+# Rows of its own inputs, and draws of the prior, at which a model tries its factors before anything is compiled.
+NUM_CHECKED, NUM_CHECKED_DRAWS = 64, 3
 
 
 @dataclass(frozen=True)
@@ -125,12 +125,13 @@ class Model(Traced):
         check_prior(dependencies(terms, {"x": example.x} if example.y is None else {"x": example.x, "y": example.y}))
 
     def _check_factors(self) -> None:
-        """Refuse a factor that is not finite, and whatever it refuses itself, at a draw from the prior."""
+        """Refuse a factor that is not finite, and whatever it refuses itself, at draws from the prior."""
         example, whole = self.example(), self.constants.values()
         some = {name: value[:NUM_CHECKED] if name in self.summed_inputs else value for name, value in whole.items()}
-        # Not compiled: conditions look at the numbers themselves.
-        trace = self._trace(self._prior_draw(random.key(0)), example.x, example.y, inputs=some)[0]
-        check_factors({name: log_density(trace[name]) for name in self.factors})
+        for seed in range(NUM_CHECKED_DRAWS):
+            # Not compiled: conditions look at the numbers themselves.
+            trace = self._trace(self._prior_draw(random.key(seed)), example.x, example.y, inputs=some)[0]
+            check_factors({name: log_density(trace[name]) for name in self.factors})
 
     # -- densities ---------------------------------------------------------------------------------------
 
