@@ -128,10 +128,15 @@ class Model(Traced):
         """Refuse a factor that is not finite, and whatever it refuses itself, at draws from the prior."""
         example, whole = self.example(), self.constants.values()
         some = {name: value[:NUM_CHECKED] if name in self.summed_inputs else value for name, value in whole.items()}
-        for seed in range(NUM_CHECKED_DRAWS):
+        twice = some | {name: np.concatenate([some[name]] * 2) for name in self.summed_inputs}
+
+        def factors(seed: int, inputs: dict[str, Any]) -> dict[str, Array]:
             # Not compiled: conditions look at the numbers themselves.
-            trace = self._trace(self._prior_draw(random.key(seed)), example.x, example.y, inputs=some)[0]
-            check_factors({name: log_density(trace[name]) for name in self.factors})
+            trace = self._trace(self._prior_draw(random.key(seed)), example.x, example.y, inputs=inputs)[0]
+            return self._prior_terms({name: trace[name] for name in self.factors})
+
+        for seed in range(NUM_CHECKED_DRAWS):
+            check_factors(factors(seed, some), factors(seed, twice))
 
     # -- densities ---------------------------------------------------------------------------------------
 
@@ -315,7 +320,7 @@ class Model(Traced):
     def graph(self) -> "Graph":
         """The program as a Bayesian belief network: nodes, edges and plates."""
         example = self.example()
-        return graph_of(self.program, example.x, example.y, self._examples)
+        return graph_of(self.program, example.x, example.y, self._whole)
 
     # -- xi ------------------------------------------------------------------------------------------------
 
