@@ -22,7 +22,7 @@ consistency condition is a `factor` outside the plate, a part of the prior.
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeVar
 
 import jax
@@ -320,7 +320,10 @@ class Model(Traced):
     def graph(self) -> "Graph":
         """The program as a Bayesian belief network: nodes, edges and plates."""
         example = self.example()
-        return graph_of(self.program, example.x, example.y, self._whole)
+        # Of a condition only its points are shown, not the weights, units and tables that it works with.
+        shown = {name: value for name, value in self._whole.items() if "." not in name or name in self.summed_inputs}
+        others = {name: value for name, value in self._whole.items() if name not in shown}
+        return graph_of(partial(self.program, **others), example.x, example.y, shown)
 
     # -- xi ------------------------------------------------------------------------------------------------
 
