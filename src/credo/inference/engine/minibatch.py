@@ -26,32 +26,30 @@ def minibatch(key: Key, step: Array, data: Batch, size: int, *, independent: boo
         independent: whether batches have nothing to do with each other; then a row may come twice in one.
     """
     num_rows = data.x.shape[0]
-    if size >= num_rows and not independent:
+    if independent:
+        rows = jax.random.randint(jax.random.fold_in(key, step), (size,), 0, num_rows)
+        return Batch(data.x[rows], data.y[rows], data.total)
+    if size >= num_rows:
         return data
-    rows = some_rows(key, step, num_rows, size, independent=independent)
+    batches_per_epoch = num_rows // size
+    epoch, position = step // batches_per_epoch, step % batches_per_epoch
+    rows = permute(jax.random.fold_in(key, epoch), position * size + jnp.arange(size), num_rows)
     return Batch(data.x[rows], data.y[rows], data.total)
 
 
-def some_rows(key: Key, step: Array, num_rows: int, size: int, *, independent: bool = False) -> Array:
-    """The numbers of the rows in batch number `step`, (size,); see `minibatch`."""
-    if independent:
-        return jax.random.randint(jax.random.fold_in(key, step), (size,), 0, num_rows)
-    batches_per_epoch = num_rows // size
-    epoch, position = step // batches_per_epoch, step % batches_per_epoch
-    return permute(jax.random.fold_in(key, epoch), position * size + jnp.arange(size), num_rows)
+def some_inputs(key: Key, step: Array, inputs: dict[str, Array], names: frozenset[str], size: int) -> dict[str, Array]:
+    """The model's own inputs with `size` rows of those named, which go with batch number `step`.
 
-
-def some_inputs(
-    key: Key, step: Array, inputs: dict[str, Array], names: frozenset[str], size: int, *, independent: bool = False
-) -> dict[str, Array]:
-    """The model's own inputs with fewer rows of those named, which go with batch number `step`."""
+    Rows at equal distances from a random one: each is as probable, and it costs next to nothing.
+    """
     some = dict(inputs)
     for number, name in enumerate(sorted(names)):
         num_rows = inputs[name].shape[0]
         if size < num_rows:
             # A key of its own: neither the rows of the data nor those of another input.
-            own = jax.random.fold_in(key, 2**31 + number)
-            some[name] = inputs[name][some_rows(own, step, num_rows, size, independent=independent)]
+            own = jax.random.fold_in(jax.random.fold_in(key, 2**31 + number), step)
+            first = jax.random.randint(own, (), 0, num_rows)
+            some[name] = inputs[name][(first + num_rows // size * jnp.arange(size)) % num_rows]
     return some
 
 
