@@ -17,9 +17,7 @@ WIDTH = 140
 Unknown = Annotated[
     str, typer.Option(help="New categories and text among numbers: error, or missing to treat them as missing.")
 ]
-Monotone = Annotated[
-    str | None, typer.Option(help="Columns with which the prediction rises or falls: size:+,age:-.")
-]
+Monotone = Annotated[str | None, typer.Option(help="Columns with which the prediction rises or falls: size:+,age:-.")]
 Smooth = Annotated[
     bool | None, typer.Option("--smooth/--no-smooth", help="Prefer functions that change slowly.", show_default=False)
 ]
