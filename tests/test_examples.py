@@ -1,26 +1,31 @@
 """The paper's examples: they run with tiny settings, and their words come from their numbers."""
 
+import importlib.util
 import re
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
+import jax
 import numpy as np
 import pytest
 from matplotlib import pyplot
 from typer.testing import CliRunner
 
-from credo import datasets
+from credo import datasets, random
 from credo.cli.example import example
 from credo.examples import EXAMPLES, mnist_images, mnist_verdict, paperfold_fits, paperfold_verdict
 from credo.examples.paperfold import flat_parameters, fold_a, fold_b, fold_lines
+from credo.models import Model
 from credo.plot.fan_row import fan_row
 from credo.plot.images import images
 from credo.plot.sections import sections
 from credo.plot.surfaces import surfaces
 from credo.predictive.tabulated import from_probs
+from credo.typing import Batch
 
 ROOT = Path(__file__).parents[1]
 
@@ -52,8 +57,8 @@ def test_without_a_name_the_examples_are_listed(command):
 
 def test_every_example_is_a_command_and_a_script():
     assert [one.name or one.callback.__name__ for one in example.registered_commands] == list(EXAMPLES)
-    scripts = sorted(path.stem for path in (ROOT / "examples").glob("*.py"))
-    assert [*scripts, "table"] == list(EXAMPLES)
+    scripts = {path.stem for path in (ROOT / "examples").glob("*.py")} - {"graphs"}  # a page of the docs
+    assert [*sorted(scripts), "table"] == list(EXAMPLES)
 
 
 def test_the_nearest_name_is_suggested(command):
@@ -197,6 +202,49 @@ def test_parameters_are_columns_in_their_order():
     theta = {name: np.tile(np.asarray(value), (3, *[1] * np.ndim(value))) for name, value in order.items()}
     posterior = SimpleNamespace(sample=lambda key, num: theta)
     np.testing.assert_array_equal(flat_parameters(posterior), np.tile(np.arange(8.0), (3, 1)))
+
+
+# -- the gallery of graphical models ------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def gallery():
+    spec = importlib.util.spec_from_file_location("graphs", ROOT / "examples" / "graphs.py")
+    module = importlib.util.module_from_spec(spec)
+    # A dataclass looks its module up by name.
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    yield module
+    del sys.modules[spec.name]
+
+
+def test_the_gallery_in_the_docs_is_what_the_script_makes(gallery, tmp_path):
+    gallery.main(tmp_path)
+    assert _page(tmp_path) == _page(ROOT / "docs")
+    made, kept = (sorted((folder / "images" / "graphs").glob("*.svg")) for folder in (tmp_path, ROOT / "docs"))
+    assert [file.name for file in made] == [file.name for file in kept]
+    for one, other in zip(made, kept, strict=True):
+        assert _words(one) == _words(other) != []
+
+
+def _page(folder: Path) -> str:
+    """The page without the widths of its pictures, which fonts decide."""
+    return re.sub(r'width="\d+"', "", (folder / "graphs.md").read_text(encoding="utf-8"))
+
+
+def _words(svg: Path) -> list[str]:
+    return re.findall(r">([^<>]+)</text>", svg.read_text(encoding="utf-8"))
+
+
+def test_every_model_of_the_gallery_has_a_density(gallery):
+    for picture in gallery.PICTURES:
+        if picture.inputs:  # a Model of its own inputs
+            continue
+        x, y = picture.data()
+        model, batch = Model(picture.program).bind((x, y)), Batch(x, y, len(x))
+        theta = {name: np.zeros(leaf.shape) for name, leaf in (model.template | model.xi_template).items()}
+        log_joint = jax.jit(partial(model.log_joint, batch=batch, key=random.key(0)))
+        assert np.isfinite(log_joint(theta)), picture.name
 
 
 # -- their plots --------------------------------------------------------------------------------------------

@@ -40,7 +40,7 @@ def network(num_sites: int = 3) -> Graph:
     nodes = [Node("x", "input"), Node("tau", "latent", "HalfCauchy"), Node("noise", "latent", "HalfNormal")]
     nodes += [Node(site, "latent", "Normal") for site in sites] + [Node("y", "observed", "Normal")]
     edges = [("tau", site) for site in sites] + [(site, "y") for site in sites] + [("noise", "y"), ("x", "y")]
-    return Graph(tuple(nodes), tuple(edges), {"data": ("y",)})
+    return Graph(tuple(nodes), tuple(edges), {"data": ("x", "y")}, {"data": "N"})
 
 
 CASES = {

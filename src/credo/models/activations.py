@@ -37,8 +37,9 @@ def activations(
 
         a₀ = x,    aᵢ = s(lᵢ) with lᵢ ~ N(Wᵢ aᵢ₋₁ + bᵢ, scaleᵢ² I),    y ~ N(Wₙ aₙ₋₁ + bₙ, noise²) or Cat(softmax(·))
 
-    The local latents are the sites `l1`, `l2`, …, one value per row, before the activation; theta is empty. The
-    weights are the params `hidden.0.kernel`, …, `head.bias`: they start from LeCun's normal distribution of variance
+    The local latents are the sites `l1`, `l2`, …, one value per row, before the activation; theta is empty. They are
+    the hypothesis, as in the paper: a draw of them is a function, and their spread is epistemic. The weights are the
+    params `hidden.0.kernel`, …, `head.bias`: they start from LeCun's normal distribution of variance
     1/fan-in with a fixed seed, the biases from zero.
 
     Arguments:

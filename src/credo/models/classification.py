@@ -11,7 +11,7 @@ import numpyro.distributions as dist
 
 from credo.models import priors
 from credo.models.imposed import impose, imposed_by
-from credo.models.network import draw_weights, initial_weights, num_outputs
+from credo.models.network import check_symmetries, draw_weights, initial_weights, num_outputs
 from credo.models.program import Model
 from credo.models.rows import ModelConfig
 from credo.networks import functional, network_config
@@ -44,6 +44,7 @@ def classification(net: Any, *, prior: Any = None) -> Model:
 
     def check(batch: Batch) -> None:
         check_labels(batch, num_outputs(net, batch.x))
+        check_symmetries(net, chosen_prior, batch.x)
 
     config = ModelConfig(model="classification", network=network_config(net), prior=chosen_prior.to_config())
     return Model(program, inputs=imposed_by(terms), config=config, initial=initial_weights(net), check=check)

@@ -4,8 +4,9 @@ from typing import Any
 
 import jax
 
-from credo.models.priors import ByPath, Consistent, Drawn, Parameter, Prior, draw
+from credo.models.priors import ByPath, Consistent, Drawn, Parameter, Prior, draw, prior_at
 from credo.networks.functional import Network, functional
+from credo.networks.symmetries import symmetries
 from credo.typing import Array, Theta
 
 # Site names that the models use themselves.
@@ -49,3 +50,22 @@ def check_paths(paths: list[str], prior: Prior) -> None:
         raise ValueError(f"the network has a parameter named {taken[0]!r}, which is a site of the model; rename it")
     if isinstance(prior, ByPath | Consistent):
         prior.check(paths)
+
+
+def check_symmetries(net: Any, prior: Prior, x: Any) -> None:
+    """Refuse a prior that removes a symmetry which the network does not have: it would remove functions instead."""
+    own = {path: prior_at(prior, path) for path in functional(net, x).params}
+    claims = {path: one.breaks for path, one in own.items() if hasattr(one, "breaks")}
+    if not claims:
+        return
+    groups = symmetries(net, x).groups
+    entering = {
+        "permutable": {path for group in groups for path in group.paths},
+        "rescalable": {path for group in groups if group.rescalable for path in group.paths},
+    }
+    for path, claim in claims.items():
+        if path not in entering[claim]:
+            raise ValueError(
+                f"prior: {own[path]!r} removes a symmetry of {claim} units, and those of {path!r} are none, so it would "
+                f"remove functions instead; the network has {', '.join(sorted(entering[claim])) or 'no such units'}"
+            )

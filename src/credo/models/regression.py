@@ -8,7 +8,7 @@ import numpyro
 
 from credo.models import likelihoods, priors
 from credo.models.imposed import impose, imposed_by
-from credo.models.network import draw_weights, initial_weights, num_outputs
+from credo.models.network import check_symmetries, draw_weights, initial_weights, num_outputs
 from credo.models.program import Model
 from credo.models.rows import ModelConfig
 from credo.networks import functional, network_config
@@ -53,6 +53,7 @@ def regression(net: Any, *, prior: Any = None, noise: Any = None) -> Model:
 
     def check(batch: Batch) -> None:
         check_outputs(batch, num_outputs(net, batch.x), chosen_noise)
+        check_symmetries(net, chosen_prior, batch.x)
 
     config = ModelConfig(
         model="regression",

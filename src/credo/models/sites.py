@@ -1,7 +1,8 @@
 """What each site of a program is, where its value comes from, and what it adds to the log joint density.
 
 - a *latent*, drawn outside the plate `data`, is a part of theta;
-- a *local latent*, drawn inside it, has one value per row: it is not a part of theta, and is drawn afresh in every run;
+- a *local latent*, drawn inside it, has one value per row: it is not a part of theta, and is drawn afresh in every run
+  of training; a prediction draws it with noise that depends on the draw and on what the row holds;
 - a *param*, one of xi, is learned or given: it has no prior, and so no Jacobian either.
 """
 

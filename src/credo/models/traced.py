@@ -147,7 +147,8 @@ class Traced:
     @cached_property
     def summed_inputs(self) -> frozenset[str]:
         """The inputs with a plate of their own: some of their rows can stand for all of them."""
-        trace = self._look(lambda trace: trace, self._whole)
+        # A model without any may be asked before it is bound.
+        trace = self._look(lambda trace: trace, self._whole) if self._whole else {}
         return frozenset(name for name in self._whole if trace.get(name, {}).get("type") == "plate")
 
     @cached_property

@@ -5,19 +5,25 @@ from credo.networks.functional import Network, functional, network_config
 from credo.networks.mlp import MLP
 from credo.networks.resnet import ResNet
 from credo.networks.statistics import with_statistics
+from credo.networks.symmetries import Symmetries, symmetries, symmetries_of
 from credo.networks.text import from_text
 from credo.networks.trained import load_params
+from credo.networks.units import Group
 from credo.networks.zoo import from_config
 
 __all__ = [
     "CNN",
     "MLP",
+    "Group",
     "Network",
     "ResNet",
+    "Symmetries",
     "from_config",
     "from_text",
     "functional",
     "load_params",
     "network_config",
+    "symmetries",
+    "symmetries_of",
     "with_statistics",
 ]

@@ -85,9 +85,14 @@ def target_label(data: Data | None) -> str:
 
 
 def save(ax: Axes, path: str | Path) -> None:
-    """Write the figure of the axes to a file, and close it."""
+    """Write the figure of the axes to a file, and close it.
+
+    In an SVG file text stays text, to be searched, and the same figure makes the same bytes.
+    """
     figure = _figure(ax)
-    figure.savefig(path, dpi=130)
+    metadata = {"Date": None} if Path(path).suffix.lower() == ".svg" else None
+    with pyplot.rc_context({"svg.fonttype": "none", "svg.hashsalt": "credo"}):
+        figure.savefig(path, dpi=130, metadata=metadata)
     pyplot.close(figure)
 
 

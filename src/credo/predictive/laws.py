@@ -178,7 +178,7 @@ def by_samples(
         name: of the law that has no distribution function.
     """
     concentration = float(np.sum(weights**2))
-    num = int(np.ceil(NUM_SAMPLES * concentration))
+    num = max(1, round(NUM_SAMPLES * concentration))
     warnings.warn(
         f"quantiles are from samples, since {name} has no distribution function; their levels are off by up to "
         f"±{np.sqrt(concentration / num) / 2:.1g} (one standard error)",

@@ -128,7 +128,7 @@ class KroneckerCurvature(Curvature):
 
     The precision must be the same for all that leaves an input of a layer: one number for a kernel, or one per row of
     its matrix; the bias has its own. `extra` is what a prior's factors add to it, by layer: of each input, the average
-    over what leaves it.
+    over what leaves it; with a single output they are in A.
     """
 
     inputs: Theta
@@ -162,10 +162,14 @@ class KroneckerCurvature(Curvature):
         return KroneckerCurvature(self.inputs, gradients, self.rest.times(factor), self.extra, self.layers)
 
     def with_factors(self, factors: Factors) -> "KroneckerCurvature":
-        own = factors.diagonal([name for layer in self.layers for name in layer.names])
-        shared = {layer.kernel: jnp.mean(layer.matrix(own), axis=1) for layer in self.layers}
-        rest = self.rest.with_factors(factors)
-        return KroneckerCurvature(self.inputs, self.gradients, rest, shared, self.layers)
+        single = [layer for layer in self.layers if layer.num_out == 1]
+        others = [layer for layer in self.layers if layer.num_out > 1]
+        # With one output G is a number: H + F = (A + F/G) G, as it is. Else the diagonal of F, beside P.
+        added = {layer.kernel: _in_rows(factors, layer) / self.gradients[layer.kernel][0, 0] for layer in single}
+        inputs = {name: matrix + added.get(name, 0.0) for name, matrix in self.inputs.items()}
+        own = factors.diagonal([name for layer in others for name in layer.names]) if others else {}
+        shared = {layer.kernel: jnp.mean(layer.matrix(own), axis=1) for layer in others}
+        return KroneckerCurvature(inputs, self.gradients, self.rest.with_factors(factors), shared, self.layers)
 
     def damped_root(self, precision: Theta) -> tuple[Root, Array]:
         rest, share = self.rest.damped_root(precision)
@@ -224,6 +228,14 @@ def _of_likelihood(
     if problem.kind == "hessian":
         return BlockCurvature({"all": _positive_part(hessian(problem, theta, data))}, layout)
     return BlockCurvature(blocks(problem, theta, data, layout), layout)
+
+
+def _in_rows(factors: Factors, layer: Layer) -> Array:
+    """F over a layer of one output, in the order of its matrix."""
+    size = layer.num_in + (layer.bias is not None)
+    places = layer.arrays(np.arange(size)[:, None])
+    order = np.argsort(np.concatenate([np.ravel(places[name]) for name in layer.names]))
+    return factors.block(layer.names)[order][:, order]
 
 
 def check_kronecker(problem: Problem) -> None:

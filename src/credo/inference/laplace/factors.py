@@ -2,7 +2,7 @@
 
 A consistency condition couples the weights, so that it is no part of the prior's precision, which is a diagonal: it is
 added to the curvature of the likelihood. A full matrix, blocks and low-rank products take F as it is; the diagonal form
-takes its diagonal, and so do the layers of the Kronecker form.
+takes its diagonal, and so do the layers of the Kronecker form that have several outputs.
 """
 
 from collections.abc import Callable, Sequence

@@ -4,7 +4,7 @@ A prior maps one parameter (its path, shape and fan-in) to a NumPyro distributio
 it from several sites (`draw`). Paper, "Setting the priors".
 """
 
-from credo.models.priors.base import Composite, Described, Drawn, Parameter, Prior, draw
+from credo.models.priors.base import Composite, Described, Drawn, Parameter, Prior, draw, prior_at
 from credo.models.priors.by_path import ByPath, as_prior, by_path
 from credo.models.priors.config import from_config
 from credo.models.priors.consistent import Consistent, consistent, terms_of
@@ -73,6 +73,7 @@ __all__ = [
     "normal",
     "ordered",
     "point",
+    "prior_at",
     "relevance",
     "scale_mixture",
     "terms_of",

@@ -25,7 +25,8 @@ class Parameter(NamedTuple):
 class Prior(Protocol):
     """Anything that gives a parameter its distribution.
 
-    A prior that draws more than one site has a method `draw(parameter, drawn) -> Array` as well: see `Composite`.
+    A prior that draws more than one site has a method `draw(parameter, drawn) -> Array` as well: see `Composite`. One
+    that removes a symmetry of the network says which, `breaks`: "permutable" or "rescalable" units.
     """
 
     def __call__(self, parameter: Parameter) -> dist.Distribution: ...
@@ -66,6 +67,12 @@ def draw(prior: Prior, parameter: Parameter, drawn: Drawn) -> Array:
     """
     own = getattr(prior, "draw", None)
     return numpyro.sample(parameter.path, prior(parameter)) if own is None else own(parameter, drawn)
+
+
+def prior_at(prior: Prior, path: str) -> Prior:
+    """The prior of one parameter, where there is one for each."""
+    own = getattr(prior, "at", None)
+    return prior if own is None else own(path)
 
 
 def fill(scalar: dist.Distribution, shape: tuple[int, ...]) -> dist.Distribution:

@@ -23,12 +23,13 @@ class ByPath:
     default: Prior
 
     def __call__(self, parameter: Parameter) -> dist.Distribution:
-        return self._find(parameter.path)(parameter)
+        return self.at(parameter.path)(parameter)
 
     def draw(self, parameter: Parameter, drawn: Drawn) -> Array:
-        return draw(self._find(parameter.path), parameter, drawn)
+        return draw(self.at(parameter.path), parameter, drawn)
 
-    def _find(self, path: str) -> Prior:
+    def at(self, path: str) -> Prior:
+        """The prior of one parameter."""
         return next((prior for pattern, prior in self.patterns if fnmatchcase(path, pattern)), self.default)
 
     def check(self, paths: list[str]) -> None:

@@ -9,7 +9,7 @@ import numpyro.distributions as dist
 from credo._checks import require_one_of, require_positive
 from credo.models.conditions import as_condition
 from credo.models.imposed import Per, Term
-from credo.models.priors.base import Drawn, Parameter, Prior, draw
+from credo.models.priors.base import Drawn, Parameter, Prior, draw, prior_at
 from credo.models.priors.by_path import as_prior
 from credo.typing import Array
 
@@ -29,6 +29,10 @@ class Consistent:
 
     def draw(self, parameter: Parameter, drawn: Drawn) -> Array:
         return draw(self.base, parameter, drawn)
+
+    def at(self, path: str) -> Prior:
+        """The base prior of one parameter."""
+        return prior_at(self.base, path)
 
     def check(self, paths: list[str]) -> None:
         """Refuse what the base prior refuses."""

@@ -43,6 +43,7 @@ class Ordered(Described):
     """N(0, scale²) on b₁ < … < bₙ. See `ordered`."""
 
     name = "ordered"
+    breaks = "permutable"
     scale: float = 1.0
 
     def __call__(self, parameter: Parameter) -> dist.Distribution:

@@ -77,6 +77,7 @@ class UnitNorm(Composite):
     """w = scale · z/‖z‖ with z ~ N(0, I). See `unit_norm`."""
 
     name = "unit_norm"
+    breaks = "rescalable"
     scale: float = 1.0
 
     def draw(self, parameter: Parameter, drawn: Drawn) -> Array:
@@ -92,6 +93,7 @@ class Givens(Composite):
     """w = scale · (Givens rotations of e₁). See `givens`."""
 
     name = "givens"
+    breaks = "rescalable"
     scale: float = 1.0
 
     def draw(self, parameter: Parameter, drawn: Drawn) -> Array:
