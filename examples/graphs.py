@@ -19,7 +19,7 @@ import numpyro.distributions as dist
 import typer
 
 import credo
-from credo.models.graph import Graph, Node, graph_of
+from credo.models.graph import Graph, Node
 
 WEIGHTS = dist.Normal(jnp.zeros(3), 1.0).to_event(1)
 MISSING = -1.0  # stands for a label that nobody gave
@@ -57,7 +57,7 @@ def consistency_condition(x, y=None, *, u):
     θ = numpyro.sample("θ", WEIGHTS)
     with numpyro.plate("u", len(u)):
         step = network(θ, u + 0.1) - network(θ, u)
-        numpyro.factor("C", -jax.nn.relu(-step) / len(u))
+        numpyro.factor("C", -jax.nn.relu(-step))
     with numpyro.plate("data", len(x)):
         numpyro.sample("y", dist.Normal(network(θ, x), 0.1), obs=y)
 
@@ -157,10 +157,8 @@ class Picture:
         return np.zeros((4, *self.row)), np.zeros((4, *self.row[:-1]))
 
     def graph(self) -> Graph:
-        x, y = self.data()
-        if self.inputs:
-            return graph_of(self.program, x, y, {name: np.zeros((12, *self.row)) for name in self.inputs})
-        return credo.Model(self.program).bind((x, y)).graph()
+        inputs = {name: np.zeros((12, *self.row)) for name in self.inputs}
+        return credo.Model(self.program, inputs=inputs).bind(self.data()).graph()
 
 
 SYMBOLS = Graph(
@@ -197,8 +195,9 @@ PICTURES = (
     Picture(
         consistency_condition,
         'section "Prior with a consistency condition"',
-        "p(θ | u) ∝ p(θ) exp(−mean C(θ, u)): a factor for each of the inputs u. Here C is how far the function falls "
-        "where it should rise. The inputs stand in the plate of their name.",
+        "p(θ | u) ∝ p(θ) exp(−Σ C(θ, u)): a factor for each of the model's own inputs u, which stand in the plate of "
+        "their name: `credo.Model(program, inputs={'u': points})`. Here C is how far the function falls where it "
+        "should rise.",
         inputs=("u",),
     ),
     Picture(

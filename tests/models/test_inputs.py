@@ -233,3 +233,30 @@ def test_a_plate_of_another_size_is_refused():
 
     with pytest.raises(ValueError, match=r"plate 'u' has size 3 for .* rows of the input of that name"):
         Model(program, inputs={"u": U}).bind((X, Y))
+
+
+def test_a_mean_inside_the_plate_is_refused():
+    """Of n rows it would be N/n times the mean."""
+
+    def program(x, y=None, *, u):
+        w = numpyro.sample("w", dist.Normal(0, 1).expand([2]).to_event(1))
+        with numpyro.plate("u", u.shape[0]):
+            numpyro.factor("c", -((u @ w - 1) ** 2) / u.shape[0])
+        with numpyro.plate("data", x.shape[0]):
+            numpyro.sample("y", dist.Normal(x @ w, 0.5), obs=y)
+
+    with pytest.raises(
+        ValueError, match=r"the factor 'c' stands in the plate of an input, but is no sum over its rows"
+    ):
+        Model(program, inputs={"u": U}).bind((X, Y))
+
+
+def test_a_factor_that_is_not_a_number_is_refused():
+    def program(x, y=None):
+        w = numpyro.sample("w", dist.Normal(0, 1).expand([2]).to_event(1))
+        numpyro.factor("c", jnp.log(-1.0 - w[0] ** 2))
+        with numpyro.plate("data", x.shape[0]):
+            numpyro.sample("y", dist.Normal(x @ w, 0.5), obs=y)
+
+    with pytest.raises(ValueError, match="the factor 'c' is nan at a draw from the prior"):
+        Model(program).bind((X, Y))

@@ -41,13 +41,23 @@ def check_prior(dependencies: Mapping[str, frozenset[str]]) -> None:
             )
 
 
-def check_factors(values: Mapping[str, Any]) -> None:
-    """Refuse factors of the prior that are not numbers at a draw from it."""
-    for name, value in values.items():
+def check_factors(once: Mapping[str, Any], twice: Mapping[str, Any]) -> None:
+    """Refuse factors of the prior that are not numbers at a draw from it, or no sums over the rows of their plate.
+
+    Arguments:
+        once, twice: the factors, from the inputs as they are and with each row twice: a sum, scaled by N/n, stays.
+    """
+    for name, value in once.items():
         if not np.isfinite(value):
             raise ValueError(
                 f"the factor {name!r} is {float(value)} at a draw from the prior; look for a division by zero, or for "
                 "a logarithm or a root outside its domain"
+            )
+        if not np.allclose(value, twice[name], rtol=1e-3):
+            raise ValueError(
+                f"the factor {name!r} stands in the plate of an input, but is no sum over its rows: with each row "
+                f"twice it is {float(twice[name]):g} for {float(value):g}, so minibatches would give another prior; "
+                "leave the division by the number of rows out, or take the mean of the rows outside the plate"
             )
 
 

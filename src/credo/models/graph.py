@@ -70,7 +70,7 @@ class Graph:
         return f"{node.name}{' | ' + given if given else ''} ~ {node.distribution}{seen}{suffix}"
 
 
-def graph_of(program: Program, x: Array, y: Array | None, inputs: Mapping[str, Array] | None = None) -> Graph:
+def graph_of(program: Program, x: Array, y: Array | None, inputs: Mapping[str, Any] | None = None) -> Graph:
     """p_xi(v₁, …, vₙ) = Π p_xi(vᵢ | parents(vᵢ)), read off a program (paper, "Probabilistic graphical models").
 
     Arguments:

@@ -59,13 +59,11 @@ def check_symmetries(net: Any, prior: Prior, x: Any) -> None:
     if not claims:
         return
     groups = symmetries(net, x).groups
-    entering = {
-        "permutable": {path for group in groups for path in group.paths},
-        "rescalable": {path for group in groups if group.rescalable for path in group.paths},
-    }
+    units = {"permutable": groups, "rescalable": [group for group in groups if group.rescalable]}
     for path, claim in claims.items():
-        if path not in entering[claim]:
+        known = {member.path for group in units[claim] for member in group.members if member.role != "in"}
+        if path not in known:
             raise ValueError(
-                f"prior: {own[path]!r} removes a symmetry of {claim} units, and those of {path!r} are none, so it would "
-                f"remove functions instead; the network has {', '.join(sorted(entering[claim])) or 'no such units'}"
+                f"prior: {own[path]!r} removes a symmetry of {claim} units, and those of {path!r} are none, so it "
+                f"would remove functions instead; the network has {', '.join(sorted(known)) or 'no such units'}"
             )

@@ -22,7 +22,7 @@ consistency condition is a `factor` outside the plate, a part of the prior.
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeVar
 
 import jax
@@ -58,8 +58,8 @@ T = TypeVar("T")
 
 # Draws of the latents for each draw of a prior with factors.
 NUM_CANDIDATES = 50
-# Rows of its own inputs at which a model tries its factors before anything is compiled.
-NUM_CHECKED = 64
+# Rows of its own inputs, and draws of the prior, at which a model tries its factors before anything is compiled.
+NUM_CHECKED, NUM_CHECKED_DRAWS = 64, 3
 
 
 @dataclass(frozen=True)
@@ -125,12 +125,18 @@ class Model(Traced):
         check_prior(dependencies(terms, {"x": example.x} if example.y is None else {"x": example.x, "y": example.y}))
 
     def _check_factors(self) -> None:
-        """Refuse a factor that is not finite, and whatever it refuses itself, at a draw from the prior."""
+        """Refuse a factor that is not finite, and whatever it refuses itself, at draws from the prior."""
         example, whole = self.example(), self.constants.values()
         some = {name: value[:NUM_CHECKED] if name in self.summed_inputs else value for name, value in whole.items()}
-        # Not compiled: conditions look at the numbers themselves.
-        trace = self._trace(self._prior_draw(random.key(0)), example.x, example.y, inputs=some)[0]
-        check_factors({name: log_density(trace[name]) for name in self.factors})
+        twice = some | {name: np.concatenate([some[name]] * 2) for name in self.summed_inputs}
+
+        def factors(seed: int, inputs: dict[str, Any]) -> dict[str, Array]:
+            # Not compiled: conditions look at the numbers themselves.
+            trace = self._trace(self._prior_draw(random.key(seed)), example.x, example.y, inputs=inputs)[0]
+            return self._prior_terms({name: trace[name] for name in self.factors})
+
+        for seed in range(NUM_CHECKED_DRAWS):
+            check_factors(factors(seed, some), factors(seed, twice))
 
     # -- densities ---------------------------------------------------------------------------------------
 
@@ -314,7 +320,10 @@ class Model(Traced):
     def graph(self) -> "Graph":
         """The program as a Bayesian belief network: nodes, edges and plates."""
         example = self.example()
-        return graph_of(self.program, example.x, example.y, self._examples)
+        # Of a condition only its points are shown, not the weights, units and tables that it works with.
+        shown = {name: value for name, value in self._whole.items() if "." not in name or name in self.summed_inputs}
+        others = {name: value for name, value in self._whole.items() if name not in shown}
+        return graph_of(partial(self.program, **others), example.x, example.y, shown)
 
     # -- xi ------------------------------------------------------------------------------------------------
 

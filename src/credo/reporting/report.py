@@ -21,6 +21,10 @@ GRID, LINE = 60, 300
 # The pair plot shows the functions at this many inputs.
 NUM_PAIRS = 4
 MAX_TRACE_CHAINS = 8
+GRAPH = (
+    "The belief network: filled is observed, empty is unknown, dashed is computed, a rectangle is learned, a small "
+    "square is a condition of the prior, and a frame is repeated"
+)
 
 
 def report(
@@ -198,7 +202,7 @@ def _draw_chains(section: Section, posterior: Draws) -> None:
 def _model(posterior: Posterior | Recalibrated) -> Section:
     section = Section("Model")
     graph = posterior.model.graph()
-    _draw(section, plot.graph(graph), "The belief network: filled is observed, empty is unknown, a box is repeated")
+    _draw(section, plot.graph(graph), GRAPH)
     section.code(str(graph))
     section.code(str(posterior.model.describe()))
     return section
