@@ -107,6 +107,11 @@ def test_what_is_known_about_the_function_is_a_prior_of_python(config, arrays, t
     assert same_draws(run.posterior.theta, credo.fit(model, data, credo.MAP(num_steps=20), seed=3).theta)
 
 
+def test_a_sign_in_a_config_is_plus_or_minus(config):
+    with pytest.raises(ValueError, match=r"monotone.b must be '\+' or '-', got 1"):
+        runs.prepare(replace(config, monotone={"b": 1}))
+
+
 def test_directions_are_those_of_columns_and_of_the_second_class(tmp_path):
     """A date has a trend, beside which seasons are free; so is what says that a cell is missing."""
     path = tmp_path / "sales.csv"

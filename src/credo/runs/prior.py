@@ -3,7 +3,7 @@
 Paper, "Prior with a consistency condition".
 """
 
-from credo._checks import require_positive
+from credo._checks import require_one_of, require_positive
 from credo._text import nearest
 from credo.models import conditions, priors
 from credo.models.priors.base import Prior
@@ -15,6 +15,7 @@ from credo.tables.encoding import Encoding
 # houses of `credo example table` the errors of test prices were 34,200 without, 35,500 with 10, 61,200 with 100, and
 # with 1,000, where no slope is left, 81,000.
 SMOOTHNESS = 10.0
+SIGNS = ("+", "-")
 
 
 def directions(text: str) -> dict[str, str]:
@@ -26,7 +27,7 @@ def directions(text: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for part in text.split(","):
         name, sign = (piece.strip() for piece in part.rpartition(":")[::2])
-        if not name or sign not in ("+", "-"):
+        if not name or sign not in SIGNS:
             raise ValueError(
                 f"monotone: write column:+ where the prediction rises and column:- where it falls, such as "
                 f"size:+,age:-, and not {part.strip()!r}"
@@ -72,7 +73,8 @@ def _monotone(signs: dict[str, str], encoding: Encoding) -> conditions.Monotone:
             "probability should rise; in Python, credo.conditions.monotone(…, label=…) names the class"
         )
     inputs = {column.name: column.ordered_by for column in encoding.columns if column.ordered_by}
-    for name in signs:
+    for name, sign in signs.items():
+        require_one_of(SIGNS, **{f"monotone.{name}": sign})
         if name not in inputs:
             raise ValueError(f"monotone: {_refusal(name, encoding)}; {_listed(list(inputs))}")
     return conditions.monotone(
