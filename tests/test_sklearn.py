@@ -157,6 +157,37 @@ def test_calibration_display(classifier):
     assert len(display.prob_true) > 0
 
 
+@pytest.mark.parametrize("monotone", [{"dose": "+"}, [0, 1]], ids=["names", "numbers"])
+def test_a_monotone_classifier(monotone):
+    """Labels that contradict it: what the user knows wins over 40 rows, and is pickled."""
+    contrary = np.where(FRAME["dose"] > 0, "no", "yes")
+    method = credo.MAP(num_steps=200)
+    free = BayesianClassifier(method=method, network="mlp:4", random_state=0)
+    bound = clone(free).set_params(monotone=monotone)
+    low, high = FRAME.assign(dose=-1.0), FRAME.assign(dose=1.0)
+
+    def rises(fitted):
+        return fitted.predict_proba(high)[:, 1] - fitted.predict_proba(low)[:, 1]
+
+    assert (rises(free.fit(FRAME, contrary)) < -0.5).all()
+    assert (rises(pickle.loads(pickle.dumps(bound.fit(FRAME, contrary)))) > -0.05).all()
+
+
+@pytest.mark.parametrize(
+    ("estimator", "targets", "monotone", "message"),
+    [
+        (BayesianRegressor, NUMBERS, {"doze": "+"}, "no column 'doze'; did you mean 'dose'"),
+        (BayesianRegressor, NUMBERS, {"dose": "up"}, "a sign is '.' or '-'"),
+        (BayesianRegressor, NUMBERS, [1], r"a number for each of 2 columns, got shape \(1,\)"),
+        (BayesianRegressor, FRAME, [0, 1], "one target or two classes, and there are 2"),
+        (BayesianClassifier, np.arange(40) % 3, [0, 1], "one target or two classes, and there are 3"),
+    ],
+)
+def test_monotone_that_does_not_fit(estimator, targets, monotone, message):
+    with pytest.raises(ValueError, match=message):
+        estimator(monotone=monotone).fit(FRAME, targets)
+
+
 @pytest.mark.full
 def test_processes_side_by_side(regressor):
     scores = cross_val_score(clone(regressor), FRAME, NUMBERS, cv=2, n_jobs=2)

@@ -7,6 +7,7 @@ Rows cannot be weighted: `fit` takes no `sample_weight`, because a weighted like
 """
 
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -22,6 +23,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from credo import models, networks, random
 from credo.data import Data
 from credo.inference.fit import fit
+from credo.models import conditions, priors
 from credo.models.likelihoods import as_noise
 from credo.models.program import Model
 from credo.posterior import load
@@ -37,6 +39,7 @@ class _Estimator(BaseEstimator):
     method: Any = "auto"
     network: Any = "mlp:50,50"
     prior: Any = None
+    monotone: Any = None
     standardise: bool = True
     random_state: Any = None
     progress: bool | None = False
@@ -61,6 +64,18 @@ class _Estimator(BaseEstimator):
         """Draws of y as scikit-learn has them: rows first, draws last."""
         key = random.key(_seed_of(random_state))
         return np.moveaxis(self.predictive(X).samples(key, num), 0, -1)
+
+    def _prior(self, num_outputs: int, label: int | None = None) -> Any:
+        """The prior, and the columns with which the only output rises or falls."""
+        if self.monotone is None:
+            return self.prior
+        if num_outputs > 1:
+            raise ValueError(
+                f"monotone is about one target or two classes, and there are {num_outputs}; pass prior="
+                "credo.priors.consistent(prior, credo.conditions.monotone(…)) with output=… or label=… to say which"
+            )
+        signs = _signs(self.monotone, self.n_features_in_)
+        return priors.consistent(self.prior, conditions.monotone(signs, label=label)) if signs else self.prior
 
     # A model is a program and cannot be pickled: the posterior is saved without it, and the model is built again.
 
@@ -89,6 +104,9 @@ class BayesianRegressor(RegressorMixin, _Estimator):
         network: a text such as "linear" or "mlp:50,50,relu", or any network that `credo.networks.functional` takes,
             with one output per target (two for heteroscedastic noise).
         prior: of the weights, as for `credo.models.regression`.
+        monotone: columns of X with which the prediction rises or falls: 1 or "+", −1 or "-" for names or numbers of
+            columns, or one of 1, 0 and −1 for each, as `monotonic_cst` in scikit-learn. A prior belief, which data may
+            outweigh: see `credo.priors.consistent`.
         noise: around the network's outputs, as for `credo.models.regression`.
         standardise: whether to give columns and targets mean 0 and standard deviation 1 for the network. Predictions
             are in the units of y either way.
@@ -135,7 +153,8 @@ class BayesianRegressor(RegressorMixin, _Estimator):
 
     def _model(self) -> Model:
         outputs = as_noise(self.noise).num_outputs(self.n_outputs_)
-        return _model_of("regression", self.network, outputs, prior=self.prior, noise=self.noise)
+        prior = self._prior(self.n_outputs_)
+        return _model_of("regression", self.network, outputs, prior=prior, noise=self.noise)
 
 
 class BayesianClassifier(ClassifierMixin, _Estimator):
@@ -144,6 +163,7 @@ class BayesianClassifier(ClassifierMixin, _Estimator):
     Arguments:
         network: a text such as "linear" or "mlp:50,50,relu", or any network that `credo.networks.functional` takes,
             with one output per class (for two classes a single one is enough).
+        monotone: as for `BayesianRegressor`, of the probability of the second of two classes.
         method, prior, standardise, random_state, progress: as for `BayesianRegressor`.
 
     After `fit`: `posterior_`, `classes_`, `n_features_in_`, `feature_names_in_` where X is a data frame.
@@ -179,7 +199,8 @@ class BayesianClassifier(ClassifierMixin, _Estimator):
 
     def _model(self) -> Model:
         num = len(self.classes_)
-        return _model_of("classification", self.network, 1 if num == 2 else num, prior=self.prior)
+        outputs = 1 if num == 2 else num
+        return _model_of("classification", self.network, outputs, prior=self._prior(outputs, label=1))
 
 
 def _model_of(task: str, network: Any, outputs: int, **settings: Any) -> Model:
@@ -195,6 +216,16 @@ def _model_of(task: str, network: Any, outputs: int, **settings: Any) -> Model:
 @lru_cache(maxsize=32)
 def _shared_model(task: str, network: str, outputs: int, **settings: Any) -> Model:
     return models.MODELS[task](networks.from_text(network, outputs), **settings)
+
+
+def _signs(monotone: Any, num_columns: int) -> dict[Any, Any]:
+    """A sign for each column that has one."""
+    if isinstance(monotone, Mapping):
+        return {column: sign for column, sign in monotone.items() if sign != 0}
+    signs = np.asarray(monotone)
+    if signs.shape != (num_columns,):
+        raise ValueError(f"monotone must have a number for each of {num_columns} columns, got shape {signs.shape}")
+    return {column: sign for column, sign in enumerate(signs.tolist()) if sign != 0}
 
 
 def _seed_of(random_state: Any) -> int:

@@ -53,6 +53,17 @@ def test_tables_that_cannot_be_fitted(credo, tmp_path, content, target, words):
         (("--task", "binary"), "choose --task multi-class"),
         (("--drop", "sise"), "did you mean 'size'"),
         (("--prior-scale", "-1"), "scale"),
+        (("--monotone", "size"), "such as size:+,age:-, and not 'size'"),
+        (("--monotone", "size:up"), "and not 'size:up'"),
+        (("--monotone", ""), "and not ''"),
+        (("--monotone", "size:+,size:-"), "cannot both rise (+) and fall (-) with 'size'"),
+        (("--monotone", "sise:+"), "no column 'sise'; did you mean 'size'"),
+        (("--monotone", "city:+"), "no direction (category of 3 levels"),
+        (("--monotone", "id:-"), "columns with a direction are sold, size, garden"),
+        (("--monotone", "price:+"), "(target: regression"),
+        (("--monotone", "size:+", "--target", "city"), "has 3 classes"),
+        (("--strength", "2"), "nothing to hold"),
+        (("--smooth", "--strength", "-2"), "strength must be a positive number"),
     ],
 )
 def test_flags_that_do_not_fit(credo, houses, tmp_path, options, words):

@@ -73,6 +73,15 @@ def test_a_large_program_without_a_network(monkeypatch):
     assert isinstance(choose(credo.Model(line), data_of(200_000)).method, credo.SWAG)
 
 
+def test_the_points_of_a_condition_count_as_rows_do():
+    """A gradient with a condition at every row costs two and a half of one without."""
+    prior = credo.priors.consistent(None, credo.conditions.smooth())
+    choice = choose(regression(10, prior=prior), data_of(1500))
+    assert isinstance(choose(regression(10), data_of(1500)).method, credo.NUTS)
+    assert choice.method == auto.LONG_CHAINS
+    assert choice.why.startswith("42 parameters and 1,500 rows, with conditions at 1,500 points: ")
+
+
 def test_a_border_belongs_to_the_class_below():
     small = auto.MAX_WORK_OF_NUTS // 42
     assert isinstance(choose(regression(10), data_of(small)).method, credo.NUTS)
@@ -149,6 +158,17 @@ def test_every_choice_runs(monkeypatch, borders, labels):
     net = credo.networks.MLP([3], out=1)
     model = credo.models.classification(net) if labels else credo.models.regression(net)
     data = data_of(40, labels=labels)
+    posterior = credo.fit(model, data, tiny(choose(model, data).method))
+    assert np.isfinite(posterior.predict(data.x).log_prob(data.y)).all()
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("borders", [["NUTS"], ["NUTS", "LONG_CHAINS"], ["NUTS", "LONG_CHAINS", "MCLMC"]])
+def test_every_choice_takes_conditions(monkeypatch, borders):
+    for name in borders:
+        monkeypatch.setattr(auto, f"MAX_WORK_OF_{name}", 1)
+    prior = credo.priors.consistent(None, [credo.conditions.monotone({0: "+"}), credo.conditions.smooth()])
+    model, data = regression(3, prior=prior), data_of(40)
     posterior = credo.fit(model, data, tiny(choose(model, data).method))
     assert np.isfinite(posterior.predict(data.x).log_prob(data.y)).all()
 

@@ -2,6 +2,7 @@
 
 import shutil
 import tomllib
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -15,6 +16,7 @@ from credo.inference.settings import as_value, build, merged, parse, settings_of
 from credo.inference.sgmcmc.schedules import Cosine
 from credo.runs import Config, Run
 from credo.runs import run as runs
+from credo.runs.prior import prior_in_words, prior_of
 from credo.tables.predictions import regrouped, write
 
 QUICK = {"num_steps": 20}
@@ -85,6 +87,41 @@ def test_the_config_says_all(run, table):
     assert stored["settings"]["num_steps"] == 20
     assert stored["settings"]["optimizer"] == "adam"
     assert len(stored["data_sha256"]) == 64
+
+
+def test_an_old_config_knows_nothing_about_the_function(run, tmp_path):
+    stored = tomllib.loads((run.folder / "config.toml").read_text())
+    assert (stored["monotone"], stored["smooth"], stored["strength"]) == ({}, False, 1.0)
+    old = {name: value for name, value in stored.items() if name not in ("monotone", "smooth", "strength")}
+    (tmp_path / "old.toml").write_text(tomli_w.dumps(old))
+    assert Config.read(tmp_path / "old.toml") == run.config
+
+
+def test_what_is_known_about_the_function_is_a_prior_of_python(config, arrays, tmp_path):
+    """Strengths are multiples of the usual ones."""
+    run = Run.fit(replace(config, monotone={"b": "-"}, smooth=True, strength=2.0), tmp_path / "run")
+    falling = credo.priors.consistent(None, credo.conditions.monotone({"b": "-"}), strength=2000.0)
+    prior = credo.priors.consistent(falling, credo.conditions.smooth(), strength=20.0)
+    model = credo.models.regression(credo.networks.MLP([4], 1), prior=prior)
+    data = credo.Data(*arrays, standardise=True, names=["a", "b"])
+    assert same_draws(run.posterior.theta, credo.fit(model, data, credo.MAP(num_steps=20), seed=3).theta)
+
+
+def test_a_sign_in_a_config_is_plus_or_minus(config):
+    with pytest.raises(ValueError, match=r"monotone.b must be '\+' or '-', got 1"):
+        runs.prepare(replace(config, monotone={"b": 1}))
+
+
+def test_directions_are_those_of_columns_and_of_the_second_class(tmp_path):
+    """A date has a trend, beside which seasons are free; so is what says that a cell is missing."""
+    path = tmp_path / "sales.csv"
+    path.write_text("size,sold,bought\n1,2020-01-05,no\n,2020-02-03,yes\n3,2021-01-09,no\n4,2021-06-02,yes\n")
+    prepared = runs.prepare(Config(str(path), "bought", network="linear", monotone={"size": "+", "sold": "-"}))
+    (term,) = prior_of(prepared.config, prepared.encoding).terms
+    assert term.condition == credo.conditions.monotone({"size": "+", "sold: years": "-"}, label=1)
+    assert "the probability of bought 'yes' monotone in size (+), sold (−)" in prior_in_words(
+        prepared.config, prepared.encoding
+    )
 
 
 def test_a_file_that_has_changed_is_refused(run, folder, table):
@@ -237,6 +274,8 @@ def test_settings_that_do_not_fit_are_refused(text, message):
         ("data = 'a.csv'\nsed = 1\n", "unknown 'sed'; did you mean 'seed'"),
         ("seed = 1\n", "which table"),
         ("data = 'a.csv'\nseed = 'one'\n", "seed cannot be 'one'"),
+        ("data = 'a.csv'\nmonotone = 'size:+'\n", "monotone cannot be 'size:.'"),
+        ("data = 'a.csv'\nsmooth = 3\n", "smooth cannot be 3"),
         ("data = \n", "is not TOML"),
     ],
 )

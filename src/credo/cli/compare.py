@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from credo.cli.completion import complete_methods, complete_network
-from credo.cli.voice import Json, Quiet, Verbose, Voice
+from credo.cli.voice import Json, Monotone, Quiet, Smooth, Strength, Verbose, Voice
 
 
 def compare(
@@ -22,6 +22,9 @@ def compare(
     ] = "mlp:50,50",
     task: Annotated[str, typer.Option(help="regression, binary or multi-class. [default: found from the target]")] = "",
     drop: Annotated[str, typer.Option(help="Columns not to use: id,name.")] = "",
+    monotone: Monotone = None,
+    smooth: Smooth = None,
+    strength: Strength = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same bits.")] = 0,
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the picture and the table.")] = Path("compare"),
     as_json: Json = False,
@@ -30,12 +33,22 @@ def compare(
 ) -> None:
     """Fit several methods to one table and judge them on rows they have not seen: a table, a picture, and advice."""
     from credo import plot
-    from credo.runs import Config  # lazy: imports JAX
+    from credo.runs import Config, directions  # lazy: imports JAX
     from credo.runs.comparing import compare_methods, recommend
 
     voice = Voice(as_json, quiet, verbose)
     dropped = tuple(name.strip() for name in drop.split(",") if name.strip())
-    config = Config(str(file), target, task=task, drop=dropped, network=network, seed=seed)
+    config = Config(
+        str(file),
+        target,
+        task=task,
+        drop=dropped,
+        network=network,
+        monotone={} if monotone is None else directions(monotone),
+        smooth=bool(smooth),
+        strength=1.0 if strength is None else strength,
+        seed=seed,
+    )
     result = compare_methods(
         config,
         [name.strip() for name in methods.split(",") if name.strip()],

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from credo.cli.completion import complete_method, complete_network
-from credo.cli.voice import Json, Quiet, Verbose, Voice
+from credo.cli.voice import Json, Monotone, Quiet, Smooth, Strength, Verbose, Voice
 
 if TYPE_CHECKING:
     from credo.runs import Config, Prepared, Run
@@ -43,6 +43,9 @@ def fit(
     ] = None,
     drop: Annotated[str | None, typer.Option(help="Columns not to use: id,name.")] = None,
     prior_scale: Annotated[float | None, typer.Option(help="σ of the weights' prior N(0, σ²). [default: 1]")] = None,
+    monotone: Monotone = None,
+    smooth: Smooth = None,
+    strength: Strength = None,
     seed: Annotated[int | None, typer.Option(help="The same seed gives the same bits. [default: 0]")] = None,
     config: Annotated[Path | None, typer.Option(help="A TOML file with these settings; flags override it.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue a run that was stopped.")] = False,
@@ -52,7 +55,7 @@ def fit(
     verbose: Verbose = False,
 ) -> None:
     """Fit a network to a table and save it in a folder. Says what it did with each column, and why this method."""
-    from credo.runs import prepare, require_free  # lazy: imports JAX
+    from credo.runs import directions, prepare, require_free  # lazy: imports JAX
 
     voice = Voice(as_json, quiet, verbose)
     require_free(out, resume=resume, overwrite=overwrite)
@@ -64,6 +67,9 @@ def fit(
         "task": task,
         "drop": None if drop is None else tuple(name.strip() for name in drop.split(",")),
         "prior_scale": prior_scale,
+        "monotone": None if monotone is None else directions(monotone),
+        "smooth": smooth,
+        "strength": strength,
         "seed": seed,
     }
     if resume and file is None and config is None:
@@ -103,6 +109,8 @@ def _config(path: Path | None, given: dict[str, Any], settings: list[str] | None
 
 def _describe(voice: Voice, prepared: "Prepared") -> None:
     """Say what is about to be fitted, and to what."""
+    from credo.runs import prior_in_words  # lazy: imports JAX
+
     encoding, config = prepared.encoding, prepared.config
     rounded = "" if prepared.data.x.dtype == "float64" else ", held in single precision because they are many"
     voice.say(f"{config.data}: {encoding.num_rows:,} rows{rounded}")
@@ -110,6 +118,7 @@ def _describe(voice: Voice, prepared: "Prepared") -> None:
     bound = prepared.model.bind(prepared.data)
     voice.say(f"Task: {encoding.target.says}")
     voice.say(f"Network: {config.network}, {len(encoding.names)} inputs, {bound.num_parameters:,} parameters")
+    voice.say(f"Prior: {prior_in_words(config, encoding)}")
     voice.say(f"Method: {config.method}{f', {config.why}' if config.why else ', as requested'}")
     for name, value in config.settings.items():
         voice.detail(f"  {name} = {value}")
@@ -117,6 +126,8 @@ def _describe(voice: Voice, prepared: "Prepared") -> None:
 
 def _conclude(voice: Voice, run: "Run") -> None:
     """Say how it went, and where the run is."""
+    from credo.runs import prior_in_words  # lazy: imports JAX
+
     verdict = run.posterior.diagnostics.verdict
     voice.detail(str(run.posterior.diagnostics))
     voice.say(f"Health: {verdict}")
@@ -126,6 +137,7 @@ def _conclude(voice: Voice, run: "Run") -> None:
         {
             "folder": str(run.folder),
             "task": run.encoding.target.task,
+            "prior": prior_in_words(run.config, run.encoding),
             "method": run.config.method,
             "why": run.config.why,
             "rows": run.encoding.num_rows,

@@ -22,6 +22,7 @@ def inspect(
     hint = "" if found["finished"] else f"; to continue: credo fit --resume --out {run}"
     voice.say(f"{run}: {found['state']}{hint}")
     voice.table(("", "setting"), [(name, str(value)) for name, value in found["settings"].items()])
+    voice.say(f"Prior: {found['prior']}")
     voice.table(("column", "what was done with it"), found["columns"].items())
     for line in (found["model"], found["diagnostics"]):
         voice.detail(line)

@@ -17,6 +17,13 @@ WIDTH = 140
 Unknown = Annotated[
     str, typer.Option(help="New categories and text among numbers: error, or missing to treat them as missing.")
 ]
+Monotone = Annotated[str | None, typer.Option(help="Columns with which the prediction rises or falls: size:+,age:-.")]
+Smooth = Annotated[
+    bool | None, typer.Option("--smooth/--no-smooth", help="Prefer functions that change slowly.", show_default=False)
+]
+Strength = Annotated[
+    float | None, typer.Option(help="How strongly --monotone and --smooth hold: 2 is twice as much. [default: 1]")
+]
 Json = Annotated[bool, typer.Option("--json", help="Say it as JSON, for machines.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say more; show where an error came from.")]

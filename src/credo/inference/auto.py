@@ -24,6 +24,8 @@ from credo.models.program import Model
 # these borders and plans, samplers take up to a minute of processor time, half of that on two cores. In the posteriors
 # of small networks on UCI sets NUTS takes the longest trajectories that it may, so max_depth sets its time.
 MAX_PARAMETERS_OF_NUTS, MAX_WORK_OF_NUTS = 100, 100_000
+# A condition on slopes at every row made such a gradient 1.4 to 2.7 times as dear, two of them 1.7 to 3.4 times.
+ROWS_PER_POINT = 1.5
 # Mean log densities of test rows by MCLMC and an ensemble of five, which takes a sixth to two thirds of its time, for
 # two layers of 50 units, one split each: wine −0.78 and −10.98, boston −2.16 and −8.15, concrete −2.68 and −3.38,
 # 2,520 rows of kin8nm 1.24 and 0.75, of power −2.71 and −2.75; energy, the exception, −0.34 and −0.21.
@@ -61,13 +63,16 @@ def choose(model: Model, data: Data) -> Choice:
     '32 parameters and 100 rows: small enough for exact sampling, by NUTS'
     """
     bound = model if model.rows is not None else model.bind(data)
-    choice = _by_needs(bound, data.size) or _by_size(bound, data.size)
-    sizes = f"{_count(bound.num_parameters, 'parameter')} and {_count(data.size, 'row')}"
+    num_points = sum(bound.constants[name].shape[0] for name in bound.summed_inputs)
+    choice = _by_needs(bound, data.size) or _by_size(bound, data.size, num_points)
+    parameters, rows = _count(bound.num_parameters, "parameter"), _count(data.size, "row")
+    conditions = f", with conditions at {_count(num_points, 'point')}" if num_points else ""
+    sizes = f"{parameters} and {rows}{conditions}"
     return Choice(choice.method, f"{sizes}: {choice.why}")
 
 
 def rules() -> dict[str, str]:
-    """Which models and data get which method, in words.
+    """Which models and data get which method, in words; a point of a condition counts as one and a half rows.
 
     >>> rules()["latents for each row"]
     'bayes_by_backprop'
@@ -98,9 +103,9 @@ def _by_needs(model: Model, num_rows: int) -> Choice | None:
     return Choice(laplace, f"what the model leaves open ({names}) is tuned by the evidence, which Laplace has")
 
 
-def _by_size(model: Model, num_rows: int) -> Choice:
+def _by_size(model: Model, num_rows: int, num_points: int) -> Choice:
     num, has_network = model.num_parameters, model.initial is not None
-    work = num * num_rows
+    work = num * (num_rows + ROWS_PER_POINT * num_points)
     if not has_network and num <= MAX_PARAMETERS_OF_TEMPERING and work <= MAX_WORK_OF_NUTS:
         tempering = ParallelTempering(num_samples=500, num_warmup=500)
         return Choice(tempering, "small enough for exact sampling, by parallel tempering in case of several modes")

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from credo import models, networks
-from credo.inference.auto import rules
+from credo.inference.auto import ROWS_PER_POINT, rules
 from credo.inference.guide import EXACTNESS
 from credo.inference.method import Method, Wrapper
 from credo.inference.needs import Needs, in_words
@@ -176,7 +176,7 @@ def markdown() -> str:
         _markdown_table(["method", "exact?", *LABELS.values()], rows),
         *(_section(one) for one in entries()),
         "## auto",
-        f"{AUTO}. The first line that fits decides:",
+        f"{AUTO}. The first line that fits decides; a point of a condition counts as {ROWS_PER_POINT:g} rows:",
         _markdown_table(["model and data", "method"], [[case, method] for case, method in rules().items()]),
     ]
     return "\n\n".join(parts) + "\n"

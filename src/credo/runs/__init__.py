@@ -1,5 +1,18 @@
 """Runs: the fit of a table in a folder, and methods side by side on one table."""
 
-from credo.runs.run import Config, Prepared, Run, describe, is_run, prepare, remove, require_free
+from credo.runs.config import Config
+from credo.runs.prior import directions, prior_in_words
+from credo.runs.run import Prepared, Run, describe, is_run, prepare, remove, require_free
 
-__all__ = ["Config", "Prepared", "Run", "describe", "is_run", "prepare", "remove", "require_free"]
+__all__ = [
+    "Config",
+    "Prepared",
+    "Run",
+    "describe",
+    "directions",
+    "is_run",
+    "prepare",
+    "prior_in_words",
+    "remove",
+    "require_free",
+]

@@ -9,7 +9,9 @@ from credo.evaluation.compare import Comparison, compare
 from credo.inference.fit import fit
 from credo.inference.registry import method_name
 from credo.posterior import Posterior
-from credo.runs.run import Config, chosen, model_of
+from credo.runs.config import Config
+from credo.runs.prior import prior_in_words
+from credo.runs.run import chosen, model_of
 from credo.tables.encoding import Encoding
 
 
@@ -39,6 +41,7 @@ def compare_methods(
     train, judged = _split(encoding, config, test, holdout)
     tell(f"Task: {encoding.target.says}. {train.size:,} rows to learn from, {judged.size:,} to judge on.")
     model = model_of(config, encoding)
+    tell(f"Prior: {prior_in_words(config, encoding)}.")
     posteriors: dict[str, Posterior] = {}
     for name in names:
         choice = chosen(replace(config, method=name), model, train)

@@ -7,17 +7,15 @@ run/checkpoint/, fit.json           the state from which an unfinished run conti
 """
 
 import shutil
-import tomllib
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import polars as pl
-import tomli_w
 
 from credo import networks
-from credo._files import PARTIAL, checksum, put
+from credo._files import PARTIAL, checksum
 from credo._text import nearest
 from credo._version import __version__
 from credo.data import Data
@@ -27,81 +25,22 @@ from credo.inference.engine.fit_folder import CHECKPOINT, FIT, locked
 from credo.inference.fit import fit
 from credo.inference.method import Method
 from credo.inference.registry import name_of
-from credo.inference.settings import as_value, build, settings_of
-from credo.models import classification, priors, regression
+from credo.inference.settings import build, settings_of
+from credo.models import classification, regression
 from credo.models.program import Model
 from credo.posterior import Posterior, load
 from credo.posterior.saving import ARRAYS, MANIFEST, is_saved
+from credo.runs.config import CONFIG, Config
+from credo.runs.prior import prior_in_words, prior_of
 from credo.tables.columns import Unknown
 from credo.tables.encoding import Encoding, as_table
 from credo.tables.predictions import prediction_frame, regrouped
 
-CONFIG, COLUMNS = "config.toml", "columns.json"
+COLUMNS = "columns.json"
 # The files that a run writes, and that are removed when it is overwritten.
 PATTERNS = (CONFIG, COLUMNS, FIT, MANIFEST, ARRAYS)
-HEADING = "# How this run was made. Pass this file to `credo fit` as its config to repeat it, to the bit.\n\n"
 # Rows to predict at once.
 BATCH_ROWS = 2**15
-
-
-@dataclass(frozen=True)
-class Config:
-    """Every setting of a run.
-
-    Arguments:
-        data: the file with the table.
-        target: the column to predict.
-        task: "regression", "binary" or "multi-class"; "" finds it from the target.
-        drop: columns not to use.
-        network: as in `credo.networks.from_text`.
-        prior_scale: σ of the prior N(0, σ²) of the weights.
-        method: its name, or "auto".
-        settings: of the method, where they differ from its defaults.
-        seed: the same seed gives the same bits.
-        why: the reason for the method, if "auto" chose it.
-        data_sha256: the checksum that the file must have; "" accepts any.
-        credo_version: the version that made the run.
-    """
-
-    data: str
-    target: str | None = None
-    task: str = ""
-    drop: tuple[str, ...] = ()
-    network: str = "mlp:50,50"
-    prior_scale: float = 1.0
-    method: str = "auto"
-    seed: int = 0
-    why: str = ""
-    data_sha256: str = ""
-    credo_version: str = __version__
-    settings: dict[str, Any] = field(default_factory=dict)
-
-    @classmethod
-    def read(cls, path: str | Path) -> "Config":
-        """Read a TOML file; settings that it does not name keep their defaults."""
-        source = Path(path)
-        try:
-            stored = tomllib.loads(source.read_text(encoding="utf-8"))
-        except FileNotFoundError as error:
-            raise FileNotFoundError(f"{source} does not exist; check the name and the folder") from error
-        except ValueError as error:
-            raise ValueError(f"{source} is not TOML: {error}") from error
-        known = {item.name: item.default for item in fields(cls)}
-        for name, value in stored.items():
-            if name not in known:
-                raise ValueError(
-                    f"{source} has an unknown {name!r}{nearest(name, known)}; it may have {', '.join(known)}"
-                )
-            _require_type(source, name, value)
-        if "data" not in stored:
-            raise ValueError(f"{source} does not say which table to fit; add data = 'train.csv'")
-        stored = as_value(stored)
-        return cls(**(stored | {"target": stored.get("target") or None}))
-
-    def write(self, path: str | Path) -> None:
-        """Write all settings as TOML; the file is whole or not there."""
-        text = HEADING + tomli_w.dumps(asdict(self) | {"target": self.target or ""})
-        put(Path(path), lambda fresh: fresh.write_text(text, encoding="utf-8"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,7 +182,7 @@ def prepare(config: Config) -> Prepared:
 def model_of(config: Config, encoding: Encoding) -> Model:
     """The network of a run, with its prior and its likelihood."""
     network = networks.from_text(config.network, encoding.target.num_outputs)
-    prior = priors.normal(config.prior_scale)
+    prior = prior_of(config, encoding)
     return classification(network, prior=prior) if encoding.target.is_classes else regression(network, prior=prior)
 
 
@@ -257,7 +196,7 @@ def chosen(config: Config, model: Model, data: Data) -> Choice:
 
 
 def describe(folder: str | Path) -> dict[str, Any]:
-    """A run, finished or not, in plain values: state, settings, columns, model, diagnostics, verdict."""
+    """A run, finished or not, in plain values: state, settings, prior, columns, model, diagnostics, verdict."""
     source = Path(folder)
     finished = (source / MANIFEST).exists() or not (source / FIT).exists()
     run = Run.load(source) if finished else None
@@ -271,6 +210,7 @@ def describe(folder: str | Path) -> dict[str, Any]:
         "state": state,
         "finished": finished,
         "settings": {name: value for name, value in asdict(config).items() if value not in ("", (), {})},
+        "prior": prior_in_words(config, encoding),
         "columns": dict(encoding.says),
         "model": str(run.posterior.model.describe()) if run else "",
         "diagnostics": str(run.posterior.diagnostics) if run else "",
@@ -315,9 +255,3 @@ def _named(method: Method) -> dict[str, Any]:
     name, settings = name_of(method), settings_of(method)
     complete = build(name, settings) == method
     return {"method": name, "settings": settings} if complete else {"method": "auto", "settings": {}}
-
-
-def _require_type(source: Path, name: str, value: Any) -> None:
-    expected: Any = {"seed": int, "prior_scale": (int, float), "drop": list, "settings": dict}.get(name, str)
-    if not isinstance(value, expected):
-        raise ValueError(f"{source}: {name} cannot be {value!r}; see the {CONFIG} of any run")

@@ -46,6 +46,11 @@ class Column(ABC):
         return bool(self.names)
 
     @property
+    def ordered_by(self) -> str:
+        """The name of the number that orders its cells, "" if there is none: a function may rise or fall in it."""
+        return ""
+
+    @property
     @abstractmethod
     def says(self) -> str:
         """What was done with it, in words."""
@@ -138,6 +143,10 @@ class Numeric(Filled):
         return f"number, {self.low:g} to {self.high:g}{self._and_missing()}"
 
     @property
+    def ordered_by(self) -> str:
+        return self.name
+
+    @property
     def filling(self) -> str:
         return f"the median {self.fill:g}"
 
@@ -161,6 +170,10 @@ class Constant(Numeric):
     @property
     def says(self) -> str:
         return f"constant: always {self.fill:g}, so it says nothing and the network sees 0"
+
+    @property
+    def ordered_by(self) -> str:
+        return ""
 
     @property
     def is_used(self) -> bool:
@@ -187,6 +200,10 @@ class Boolean(Filled):
     @property
     def says(self) -> str:
         return f"yes or no, as 1 or 0{self._and_missing()}"
+
+    @property
+    def ordered_by(self) -> str:
+        return self.name
 
     @property
     def filling(self) -> str:
@@ -264,6 +281,10 @@ class Date(Filled):
     def says(self) -> str:
         circles = "the year, the week and the day" if self.has_times else "the year and the week"
         return f"date, as years since {_day(self.earliest)}, and its place in {circles} (sin, cos){self._and_missing()}"
+
+    @property
+    def ordered_by(self) -> str:
+        return self.values_names[0]  # the trend; seasons are free
 
     @property
     def filling(self) -> str:

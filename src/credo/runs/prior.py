@@ -1,0 +1,99 @@
+"""The prior of a run: what is known about the weights, and about the function, by the names of the table's columns.
+
+Paper, "Prior with a consistency condition".
+"""
+
+from credo._checks import require_one_of, require_positive
+from credo._text import nearest
+from credo.models import conditions, priors
+from credo.models.priors.base import Prior
+from credo.models.priors.consistent import STRENGTH
+from credo.runs.config import Config
+from credo.tables.encoding import Encoding
+
+# In all. A straight line on which all of y lies, of slope one in standard deviations, then costs ten nats. With 60
+# houses of `credo example table` the errors of test prices were 34,200 without, 35,500 with 10, 61,200 with 100, and
+# with 1,000, where no slope is left, 81,000.
+SMOOTHNESS = 10.0
+SIGNS = ("+", "-")
+
+
+def directions(text: str) -> dict[str, str]:
+    """A sign for each column, from text.
+
+    >>> directions("size:+, age:-")
+    {'size': '+', 'age': '-'}
+    """
+    found: dict[str, str] = {}
+    for part in text.split(","):
+        name, sign = (piece.strip() for piece in part.rpartition(":")[::2])
+        if not name or sign not in SIGNS:
+            raise ValueError(
+                f"monotone: write column:+ where the prediction rises and column:- where it falls, such as "
+                f"size:+,age:-, and not {part.strip()!r}"
+            )
+        if found.setdefault(name, sign) != sign:
+            raise ValueError(f"monotone: the prediction cannot both rise (+) and fall (-) with {name!r}; keep one")
+    return found
+
+
+def prior_of(config: Config, encoding: Encoding) -> Prior:
+    """p(theta) of the weights, with conditions where something is known about the function."""
+    require_positive(strength=config.strength)
+    if config.strength != 1 and not (config.monotone or config.smooth):
+        raise ValueError(f"strength is {config.strength:g}, and there is nothing to hold; set monotone or smooth too")
+    prior: Prior = priors.normal(config.prior_scale)
+    if config.monotone:
+        rising = _monotone(config.monotone, encoding)
+        prior = priors.consistent(prior, rising, strength=config.strength * STRENGTH)
+    if config.smooth:
+        prior = priors.consistent(prior, conditions.smooth(), strength=config.strength * SMOOTHNESS)
+    return prior
+
+
+def prior_in_words(config: Config, encoding: Encoding) -> str:
+    """The prior for people: `weights N(0, 1²); price monotone in size (+), age (−); smooth`."""
+    parts = [f"weights N(0, {config.prior_scale:g}²)"]
+    if config.monotone:
+        signs = ", ".join(f"{name} ({sign.replace('-', '−')})" for name, sign in config.monotone.items())
+        parts.append(f"{_predicted(encoding)} monotone in {signs}")
+    if config.smooth:
+        parts.append("smooth")
+    if config.strength != 1:
+        parts.append(f"{config.strength:g} × the usual strength")
+    return "; ".join(parts)
+
+
+def _monotone(signs: dict[str, str], encoding: Encoding) -> conditions.Monotone:
+    """The condition on the inputs that stand for these columns; a column that says where cells are missing is free."""
+    target = encoding.target
+    if target.task == "multi-class":
+        raise ValueError(
+            f"monotone: the target {target.name!r} has {len(target.labels)} classes, and it is not clear whose "
+            "probability should rise; in Python, credo.conditions.monotone(…, label=…) names the class"
+        )
+    inputs = {column.name: column.ordered_by for column in encoding.columns if column.ordered_by}
+    for name, sign in signs.items():
+        require_one_of(SIGNS, **{f"monotone.{name}": sign})
+        if name not in inputs:
+            raise ValueError(f"monotone: {_refusal(name, encoding)}; {_listed(list(inputs))}")
+    return conditions.monotone(
+        {inputs[name]: sign for name, sign in signs.items()}, label=1 if target.is_classes else None
+    )
+
+
+def _predicted(encoding: Encoding) -> str:
+    """What rises: the target, or the probability of the second of two classes."""
+    target = encoding.target
+    return f"the probability of {target.name} {target.labels[1]!r}" if target.is_classes else target.name
+
+
+def _refusal(name: str, encoding: Encoding) -> str:
+    says = dict(encoding.says)
+    if name not in says:
+        return f"there is no column {name!r}{nearest(name, says)}"
+    return f"column {name!r} has no direction ({says[name]})"
+
+
+def _listed(names: list[str]) -> str:
+    return f"columns with a direction are {', '.join(names)}" if names else "no column has one"
