@@ -28,7 +28,7 @@ CONDITIONS = {
     "plain": None,
     "bounded": credo.conditions.bounded(-1.0, 1.0),
     "monotone in one column": credo.conditions.monotone({0: "+"}),
-    "monotone in five": credo.conditions.monotone({column: "+" for column in range(5)}),
+    "monotone in five": credo.conditions.monotone(dict.fromkeys(range(5), "+")),
     "smooth": credo.conditions.smooth(),
     "invariant": credo.conditions.invariant("negate"),
     "neighbours": credo.conditions.neighbours(5),

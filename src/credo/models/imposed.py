@@ -100,7 +100,7 @@ class Term:
     def says(self) -> str:
         """Its part of the prior, in words."""
         how = "a mean" if self.per == "all" else "a sum"
-        return f"exp(−{self.strength:g} · C), C {how} over its inputs of {self.condition!r}"
+        return f"exp(−{self.strength:g} · C), C {how} over its inputs of {self.condition}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,14 +7,9 @@ from credo._checks import require_one_of, require_positive
 from credo._text import nearest
 from credo.models import conditions, priors
 from credo.models.priors.base import Prior
-from credo.models.priors.consistent import STRENGTH
 from credo.runs.config import Config
 from credo.tables.encoding import Encoding
 
-# In all. A straight line on which all of y lies, of slope one in standard deviations, then costs ten nats. With 60
-# houses of `credo example table` the errors of test prices were 34,200 without, 35,500 with 10, 61,200 with 100, and
-# with 1,000, where no slope is left, 81,000.
-SMOOTHNESS = 10.0
 SIGNS = ("+", "-")
 
 
@@ -43,11 +38,13 @@ def prior_of(config: Config, encoding: Encoding) -> Prior:
     if config.strength != 1 and not (config.monotone or config.smooth):
         raise ValueError(f"strength is {config.strength:g}, and there is nothing to hold; set monotone or smooth too")
     prior: Prior = priors.normal(config.prior_scale)
+    known: list[conditions.Condition] = []
     if config.monotone:
-        rising = _monotone(config.monotone, encoding)
-        prior = priors.consistent(prior, rising, strength=config.strength * STRENGTH)
+        known.append(_monotone(config.monotone, encoding))
     if config.smooth:
-        prior = priors.consistent(prior, conditions.smooth(), strength=config.strength * SMOOTHNESS)
+        known.append(conditions.smooth())
+    for condition in known:
+        prior = priors.consistent(prior, condition, strength=config.strength * condition.strength)
     return prior
 
 

@@ -15,6 +15,13 @@ import numpy as np
 
 from credo.typing import Array
 
+# How strongly a condition is imposed in all, unless the user says how. Of what the truth keeps exactly, residuals r of
+# 0.1 standard deviations at a third of the inputs cost three nats of C = r².
+KNOWN = 1000.0
+# What is a matter of degree (slopes, differences between neighbours) no function of interest is without: a slope of one
+# standard deviation of y per standard deviation of x costs ten nats. With 60 houses of `credo example table` the error
+# of test prices was 34,200 without `smooth`, 35,500 with 10, 61,200 with 100, and 81,000 with 1,000: no slope is left.
+PREFERRED = 10.0
 # Penalties below zero by less than this are rounded zeros: sums of terms of size one, in single precision.
 ROUNDING = 1e-5
 
@@ -35,6 +42,10 @@ class Condition(Protocol):
     @property
     def name(self) -> str:
         """Short: the name of the factor in the graph."""
+
+    @property
+    def strength(self) -> float:
+        """In all, unless the user says otherwise."""
 
     def resolved(self, names: Sequence[str]) -> "Condition":
         """The same condition with numbers for the names of columns."""
@@ -71,6 +82,13 @@ class Ready:
     """
 
     name: ClassVar[str]
+    strength: ClassVar[float] = KNOWN
+
+    def __str__(self) -> str:
+        """The name, and the settings that are not the usual ones."""
+        own = {field.name: (getattr(self, field.name), field.default) for field in fields(self)}  # type: ignore[arg-type]
+        said = [f"{name}={value!r}" for name, (value, usual) in own.items() if value != usual]
+        return f"{self.name}({', '.join(said)})"
 
     def prepare(self, x: np.ndarray) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         return checked_points(self.name, x), {}

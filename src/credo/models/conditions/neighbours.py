@@ -10,7 +10,7 @@ import numpy as np
 
 from credo._checks import require_at_least, require_positive
 from credo.models.conditions.columns import scales_of
-from credo.models.conditions.condition import Function, Ready, checked_points
+from credo.models.conditions.condition import PREFERRED, Function, Ready, checked_points
 from credo.models.conditions.edges import at_ends, nearest_edges
 from credo.models.conditions.outputs import means
 from credo.typing import Array
@@ -25,6 +25,7 @@ class Neighbours(Ready):
     """w_ij ‖f(x_i) − f(x_j)‖². See `neighbours`."""
 
     name = "neighbours"
+    strength = PREFERRED
     k: int = 5
     length: float | None = None
 
@@ -50,6 +51,7 @@ class FisherSnedecor(Ready):
     """(n+m)/2·log(1+F) − (n/2−1)·log F, above its minimum. See `fisher_snedecor`."""
 
     name = "fisher_snedecor"
+    strength = PREFERRED
     k: int = 5
     scale: float = 1.0
     dims: tuple[int, int] | None = None

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from credo.models.conditions.columns import Column, as_column, as_sign, checked_columns, number_of, scales_of
-from credo.models.conditions.condition import Function, Ready, checked_points
+from credo.models.conditions.condition import PREFERRED, Function, Ready, checked_points
 from credo.models.conditions.derivatives import along, gradients, units
 from credo.models.conditions.outputs import check_choice, chosen, means, num_predicted
 from credo.typing import Array
@@ -28,6 +28,10 @@ class Monotone(Ready):
     output: int | None = None
     label: int | None = None
     margin: float = 0.0
+
+    def __str__(self) -> str:
+        signs = {1: "+", -1: "−"}
+        return f"monotone({', '.join(f'{column} {signs[sign]}' for column, sign in self.directions)})"
 
     def resolved(self, names: Sequence[str]) -> Self:
         """The same condition with numbers for the names of columns."""
@@ -59,6 +63,7 @@ class Smooth(Ready):
     """‖∇f‖² or ‖∇²f‖². See `smooth`."""
 
     name = "smooth"
+    strength = PREFERRED
     order: int = 1
 
     def prepare(self, x: np.ndarray) -> tuple[np.ndarray, dict[str, np.ndarray]]:

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from credo.models.conditions.condition import Function, Ready
+from credo.models.conditions.condition import PREFERRED, Function, Ready
 from credo.models.conditions.outputs import logits
 from credo.typing import Array
 
@@ -38,6 +38,7 @@ class Sparse(Ready):
     """Σₖ |fₖ|. See `sparse`."""
 
     name = "sparse"
+    strength = PREFERRED
 
     def __call__(self, function: Function, rows: Array, **constants: Array) -> Array:
         return jnp.sum(jnp.abs(function(rows)), axis=-1)
@@ -48,6 +49,7 @@ class LowDensity(Ready):
     """−Σₖ pₖ log pₖ. See `low_density`."""
 
     name = "low_density"
+    strength = PREFERRED
 
     def __call__(self, function: Function, rows: Array, **constants: Array) -> Array:
         # From logits: a probability that is rounded to zero would have no logarithm.

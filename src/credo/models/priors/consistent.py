@@ -13,9 +13,6 @@ from credo.models.priors.base import Drawn, Parameter, Prior, draw, prior_at
 from credo.models.priors.by_path import as_prior
 from credo.typing import Array
 
-# In all. Slopes, distances and other residuals r of 0.1 standard deviations at a third of the inputs cost three nats.
-STRENGTH = 1000.0
-
 
 @dataclass(frozen=True)
 class Consistent:
@@ -44,7 +41,7 @@ class Consistent:
 
 
 def consistent(
-    base: Any, condition: Any, *, inputs: Any = None, strength: float = STRENGTH, per: Per = "all"
+    base: Any, condition: Any, *, inputs: Any = None, strength: float | None = None, per: Per = "all"
 ) -> Consistent:
     """A prior with knowledge about the function, a consistency condition C(theta, x) ≥ 0.
 
@@ -59,7 +56,9 @@ def consistent(
         condition: of `credo.conditions`, any function `(function, x) -> penalties (rows,)`, or a list of them.
         inputs: points (M, …) in the user's units where it is imposed; the training inputs by default. Unlabelled inputs
             are welcome: a condition needs no targets.
-        strength: of the condition. Most penalties are squares, C = r²: a residual r of 0.1 everywhere costs ten nats by
+        strength: of the condition. In all, 1,000 by default for what a function keeps or breaks (`monotone`, `bounded`,
+            `invariant`, an equation: with C = r², a residual r of 0.1 everywhere costs ten nats), 10 for what is a
+            matter of degree (`smooth`, `sparse`, `neighbours`, `fisher_snedecor`, `low_density`). Per point it has no
             default.
         per: "all" or "point".
 
@@ -69,7 +68,10 @@ def consistent(
     >>> prior.terms[0].name
     'monotone'
     """
-    require_positive(strength=strength)
+    if strength is not None:
+        require_positive(strength=strength)
+    elif per == "point":
+        raise ValueError("strength: a condition per point is as strong as you say; pass strength=…")
     require_one_of(get_args(Per), per=per)
     chosen = as_prior(base)
     terms = list(terms_of(chosen))
@@ -77,7 +79,8 @@ def consistent(
         taken = [term.name for term in terms if term.name.partition(" ")[0] == one.name]
         name = f"{one.name} {len(taken) + 1}" if taken else one.name
         points = None if inputs is None else np.asarray(inputs)
-        terms.append(Term(name, one, float(strength), per, points is not None, points))
+        own = one.strength if strength is None else strength
+        terms.append(Term(name, one, float(own), per, points is not None, points))
     return Consistent(chosen.base if isinstance(chosen, Consistent) else chosen, tuple(terms))
 
 
