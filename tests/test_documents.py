@@ -36,6 +36,24 @@ def test_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
     assert "| recalibrated |" in shown
 
 
+# What the pages take for granted.
+GIVEN = """
+import credo
+import numpy as np
+net = credo.networks.MLP([8], out=1, activation="tanh", inputs=1)
+x = np.linspace(-1, 1, 12)[:, None]
+"""
+
+
+@pytest.mark.parametrize("page", ["priors.md", "conditions.md"])
+def test_pages_run(page: str) -> None:
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8").replace("num_steps=500", "num_steps=20")
+    namespace: dict[str, object] = {}
+    exec(GIVEN, namespace)
+    for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
+        exec(block, namespace)
+
+
 SOURCES = [path for path in sorted((ROOT / "src").rglob("*.py")) if ">>> " in path.read_text(encoding="utf-8")]
 MODULES = [".".join(path.relative_to(ROOT / "src").with_suffix("").parts) for path in SOURCES]
 

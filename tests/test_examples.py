@@ -4,10 +4,12 @@ import importlib.util
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 
 import jax
 import numpy as np
@@ -57,7 +59,7 @@ def test_without_a_name_the_examples_are_listed(command):
 
 def test_every_example_is_a_command_and_a_script():
     assert [one.name or one.callback.__name__ for one in example.registered_commands] == list(EXAMPLES)
-    scripts = {path.stem for path in (ROOT / "examples").glob("*.py")} - {"graphs"}  # a page of the docs
+    scripts = {path.stem for path in (ROOT / "examples").glob("*.py")} - {"graphs", "priors"}  # of the docs
     assert [*sorted(scripts), "table"] == list(EXAMPLES)
 
 
@@ -207,15 +209,30 @@ def test_parameters_are_columns_in_their_order():
 # -- the gallery of graphical models ------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def gallery():
-    spec = importlib.util.spec_from_file_location("graphs", ROOT / "examples" / "graphs.py")
+@contextmanager
+def script(name: str) -> Iterator[ModuleType]:
+    """A script of the folder `examples` as a module."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / "examples" / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     # A dataclass looks its module up by name.
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
     yield module
     del sys.modules[spec.name]
+
+
+def test_priors_are_drawn(tmp_path, monkeypatch, capsys):
+    with script("priors") as priors:
+        monkeypatch.setattr(priors, "NUM_DRAWS", 12)
+        priors.main(tmp_path, num_steps=5)
+    assert (tmp_path / "priors.png").stat().st_size > 10_000
+    assert "distance to the process" in capsys.readouterr().out
+
+
+@pytest.fixture(scope="module")
+def gallery():
+    with script("graphs") as module:
+        yield module
 
 
 def test_the_gallery_in_the_docs_is_what_the_script_makes(gallery, tmp_path):
@@ -238,10 +255,9 @@ def _words(svg: Path) -> list[str]:
 
 def test_every_model_of_the_gallery_has_a_density(gallery):
     for picture in gallery.PICTURES:
-        if picture.inputs:  # a Model of its own inputs
-            continue
         x, y = picture.data()
-        model, batch = Model(picture.program).bind((x, y)), Batch(x, y, len(x))
+        inputs = {name: np.zeros((12, *picture.row)) for name in picture.inputs}
+        model, batch = Model(picture.program, inputs=inputs).bind((x, y)), Batch(x, y, len(x))
         theta = {name: np.zeros(leaf.shape) for name, leaf in (model.template | model.xi_template).items()}
         log_joint = jax.jit(partial(model.log_joint, batch=batch, key=random.key(0)))
         assert np.isfinite(log_joint(theta)), picture.name

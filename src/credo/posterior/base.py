@@ -98,6 +98,13 @@ class BasePosterior:
         """`num` draws of theta: every leaf gains a leading axis."""
         raise NotImplementedError
 
+    def canonical(self) -> Self:
+        """The same functions by weights that can be compared: of draws, see `Draws.canonical`."""
+        raise ValueError(
+            f"canonical() sorts the units of draws, and a {type(self).__name__} has none: each of its fits has one "
+            "arrangement of the units already; use it on what a sampler leaves, such as credo.NUTS()"
+        )
+
     def inputs(self, x: Any) -> np.ndarray:
         """x as an array with rows as in training, or an error that says what does not fit."""
         return as_inputs(x, like=self.model.rows.x_shape[1:] if self.model.rows else None)

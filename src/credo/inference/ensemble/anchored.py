@@ -44,7 +44,9 @@ class Anchored(Wrapper):
     """A point estimate of a randomly disturbed problem: the inner method, which sees an `AnchoredModel`.
 
     Every real-valued latent must have a normal prior that depends on no other latent. Others (the scale of the noise,
-    which is positive) have no anchor: each member takes its most probable value.
+    which is positive) have no anchor: each member takes its most probable value. Factors of the prior (consistency
+    conditions) are not disturbed either: the members are where they should be on average, and too close to each other
+    in what the factors say.
 
     >>> from credo.inference.point.map import MAP
     >>> Anchored(MAP(num_steps=10)).plan().num_records
