@@ -52,12 +52,9 @@ def test_they_are_no_part_of_theta(model):
     assert model.has_local_latents
     assert list(model.template) == list(model.sample_prior(random.key(0), 3)) == ["w"]
     described = str(model.describe())
-    assert next(line for line in described.splitlines() if line.startswith("l ")).split()[:4] == [
-        "l",
-        "(3,)",
-        "per",
-        "row",
-    ]
+    line = next(line for line in described.splitlines() if line.startswith("l "))
+    assert line.split()[:4] == ["l", "(3,)", "per", "row"]
+    assert line.endswith(", aleatoric")
 
 
 def test_the_average_of_the_likelihood_over_keys_is_the_exact_marginal(log_likelihoods):

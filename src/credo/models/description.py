@@ -70,8 +70,15 @@ def describe(
     xi: Mapping[str, tuple[int, ...]],
     frozen: Mapping[str, Any],
     inputs: Mapping[str, tuple[int, ...]],
+    local: str,
 ) -> Description:
-    """A description from a trace of the program, the unconstrained shapes of theta and xi, and those of its inputs."""
+    """A description from a trace of the program and the unconstrained shapes of theta and xi.
+
+    Arguments:
+        frozen: the xi that are constants.
+        inputs: the shapes of the model's own inputs.
+        local: what local latents are, "aleatoric" or "epistemic".
+    """
     return Description(
         sites=tuple(Site(name, shape, in_words(trace[name]["fn"])) for name, shape in latents.items()),
         xi=tuple(
@@ -79,7 +86,7 @@ def describe(
             for name, shape in xi.items()
         ),
         local=tuple(
-            Site(name, np.shape(site["value"])[1:], in_words(site["fn"]))
+            Site(name, np.shape(site["value"])[1:], f"{in_words(site['fn'])}, {local}")
             for name, site in trace.items()
             if is_local(site)
         ),

@@ -238,7 +238,7 @@ class Model(Traced):
         shapes = {name: leaf.shape for name, leaf in self.template.items()}
         trace = self._trace({name: jnp.zeros(shape) for name, shape in shapes.items()}, example.x, example.y)[0]
         inputs = {name: one.shape for name, one in self.constants.items}
-        return describe(trace, shapes, self._xi_shapes, self.frozen_xi, inputs)
+        return describe(trace, shapes, self._xi_shapes, self.frozen_xi, inputs, self.local)
 
     @cached_property
     def hierarchical_sites(self) -> frozenset[str]:
