@@ -1,8 +1,10 @@
 """Network weights as latent variables: what every model with a network shares."""
 
+from functools import partial
 from typing import Any
 
 import jax
+from numpyro import handlers
 
 from credo.models.priors import ByPath, Consistent, Drawn, Parameter, Prior, draw, prior_at
 from credo.networks.functional import Network, functional
@@ -54,10 +56,13 @@ def check_paths(paths: list[str], prior: Prior) -> None:
 
 def check_symmetries(net: Any, prior: Prior, x: Any) -> None:
     """Refuse a prior that removes a symmetry which the network does not have: it would remove functions instead."""
-    own = {path: prior_at(prior, path) for path in functional(net, x).params}
+    network = functional(net, x)
+    own = {path: prior_at(prior, path) for path in network.params}
     claims = {path: one.breaks for path, one in own.items() if hasattr(one, "breaks")}
     if not claims:
         return
+    with handlers.seed(rng_seed=0):  # what a prior refuses by itself comes first
+        jax.eval_shape(partial(draw_weights, network, prior))
     groups = symmetries(net, x).groups
     units = {"permutable": groups, "rescalable": [group for group in groups if group.rescalable]}
     for path, claim in claims.items():

@@ -126,7 +126,8 @@ def _inputs(key: Key, number: Array, model: Model, data: Batch, plan: Plan) -> d
     if data.inputs is None or plan.batch_size is None:
         return data.inputs
     size = max(1, plan.batch_size // ROWS_PER_INPUT)
-    return some_inputs(key, number, data.inputs, model.summed_inputs, size)
+    names, independent = model.summed_inputs, plan.independent_batches
+    return some_inputs(key, number, data.inputs, names, size, independent=independent)
 
 
 def _taken(data: Batch, rows: Array) -> Batch:

@@ -37,19 +37,27 @@ def minibatch(key: Key, step: Array, data: Batch, size: int, *, independent: boo
     return Batch(data.x[rows], data.y[rows], data.total)
 
 
-def some_inputs(key: Key, step: Array, inputs: dict[str, Array], names: frozenset[str], size: int) -> dict[str, Array]:
+def some_inputs(
+    key: Key, step: Array, inputs: dict[str, Array], names: frozenset[str], size: int, *, independent: bool = False
+) -> dict[str, Array]:
     """The model's own inputs with `size` rows of those named, which go with batch number `step`.
 
-    Rows at equal distances from a random one: each is as probable, and it costs next to nothing.
+    Rows at equal distances, from one that is random in each epoch and moves on by one in each step: all are equally
+    probable, and none comes twice in an epoch. It costs next to nothing.
+
+    Arguments:
+        independent: whether batches have nothing to do with each other: each begins at a random row.
     """
     some = dict(inputs)
     for number, name in enumerate(sorted(names)):
         num_rows = inputs[name].shape[0]
         if size < num_rows:
-            # A key of its own: neither the rows of the data nor those of another input.
-            own = jax.random.fold_in(jax.random.fold_in(key, 2**31 + number), step)
-            first = jax.random.randint(own, (), 0, num_rows)
-            some[name] = inputs[name][(first + num_rows // size * jnp.arange(size)) % num_rows]
+            per_epoch = num_rows // size
+            epoch, position = (step, 0) if independent else (step // per_epoch, step % per_epoch)
+            # A key of its own: neither that of the rows of the data nor that of another input.
+            own = jax.random.fold_in(jax.random.fold_in(key, 2**31 + number), epoch)
+            first = jax.random.randint(own, (), 0, num_rows) + position
+            some[name] = inputs[name][(first + per_epoch * jnp.arange(size)) % num_rows]
     return some
 
 
