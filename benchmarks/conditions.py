@@ -3,7 +3,7 @@
     python -m benchmarks conditions
 
 Steps of MAP with Adam on a table of 20 columns, with the plain prior and with one condition at the training inputs, of
-which a step sees one for eight rows. The sides take turns and the best of several rounds counts.
+which a step sees one for sixteen rows. The sides take turns and the best of several rounds counts.
 """
 
 import json

@@ -16,10 +16,10 @@ from credo.inference.plan import Plan
 from credo.models.program import Model
 from credo.typing import Array, Batch, Key, Theta, Tree
 
-# Rows of a minibatch for each of the model's own inputs that is seen with it. A condition costs about two passes of the
-# network for each (a derivative along an input, and the way back): with an eighth of the rows a step is 1.25 times as
-# long.
-ROWS_PER_INPUT = 8
+# Rows of a minibatch for each of the model's own inputs that is seen with it. A condition costs two to three times as
+# much for each as the likelihood of a row does, and some twenty small operations besides: with a sixteenth of the rows
+# a step is 1.1 to 1.3 times as long (`python -m benchmarks conditions`), with an eighth 1.2 to 1.4 times.
+ROWS_PER_INPUT = 16
 
 
 # Run once, so the compiler need not try hard.
