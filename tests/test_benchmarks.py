@@ -9,7 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 from benchmarks import __main__ as command
-from benchmarks import blackjax_runs, independent_normals, mcmc, noise, published, sampling, side_by_side, uci
+from benchmarks import (
+    blackjax_runs,
+    conditions,
+    independent_normals,
+    mcmc,
+    noise,
+    published,
+    sampling,
+    side_by_side,
+    uci,
+)
 from benchmarks.problems import Problem
 
 import credo
@@ -219,3 +229,13 @@ def test_what_generators_promise() -> None:
     }
     assert held["credo's hash"] == held["threefry2x32"] == set(noise.PROPERTIES)
     assert held["unsafe_rbg"] < held["rbg"] < set(noise.PROPERTIES)
+
+
+def test_table_of_conditions(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    few = {name: conditions.CONDITIONS[name] for name in ("plain", "bounded")}
+    tiny = {"NETWORKS": {"20-3-1": [3]}, "NUM_ROWS": 300, "NUM_STEPS": 4, "NUM_ROUNDS": 1, "CONDITIONS": few}
+    for name, value in tiny.items():
+        monkeypatch.setattr(conditions, name, value)
+    conditions.steps()
+    assert "bounded" in capsys.readouterr().out
+    assert conditions.peak_of_fit(8, 40) > 0
