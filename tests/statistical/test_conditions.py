@@ -5,21 +5,21 @@ about the mean of several, and the test a full one.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import credo
 from credo.examples.conditions_problems import Problem, diabetes, even, fits, oscillator, rising
-from credo.examples.conditions_verdict import FALLS, NO_LOSS, Figures, averaged, measured
+from credo.examples.conditions_verdict import FALLS, MOST, NO_LOSS, Figures, averaged, measured
 from tests.statistical.moments import FALSE_FAILURE
 
-START = credo.MAP(num_steps=2000)
-SHORT = credo.NUTS(num_samples=150, num_warmup=200, num_chains=2, max_depth=8, start=START)
-LONG = credo.NUTS(num_samples=300, num_warmup=300, num_chains=2, max_depth=9, start=START)
+SHORT = credo.NUTS(num_samples=100, num_warmup=200, num_chains=2, max_depth=8)
+LONG = credo.NUTS(num_samples=300, num_warmup=300, num_chains=2, max_depth=9)
 NUM_SETS = 6
-# Of one data set of thirty rows: the truth may well lie where a condition that is right moves the function away from.
-NO_LARGE_LOSS = 0.1
+# One data set of thirty rows says this little: for the seeds 0 to 5 the change is between −0.001 and 0.035.
+NO_LARGE_LOSS = 0.08
 
 
 def figures(make: Callable[[int], Problem], method: credo.NUTS, seed: int) -> tuple[Figures, Figures]:
@@ -43,14 +43,14 @@ def test_a_monotone_condition_makes_falls_ten_times_smaller(seed: int) -> None:
 
 
 def test_a_symmetric_condition_halves_the_error_on_fifty_rows(seed: int) -> None:
-    plain, conditioned = figures(even, SHORT, seed)
+    plain, conditioned = figures(even, replace(SHORT, max_depth=7), seed)
     assert conditioned["test error"] < plain["test error"] / 2
     assert conditioned["asymmetry"] < plain["asymmetry"] / 4
     assert conditioned["held-out log-likelihood"] > plain["held-out log-likelihood"]
 
 
 def test_an_equation_extrapolates_from_eight_points_and_knows_how_well(seed: int) -> None:
-    plain, conditioned = figures(oscillator, LONG, seed)
+    plain, conditioned = figures(oscillator, SHORT, seed)
     assert conditioned["error beyond the data"] < plain["error beyond the data"] / 3
     assert conditioned["width of 90% intervals"] < plain["width of 90% intervals"] / 10
     # Two numbers, amplitude and phase, set all of the curve: the square of the largest error in sds is at most χ² with
@@ -70,5 +70,5 @@ def test_a_monotone_condition_costs_no_likelihood(make: Callable[[int], Problem]
 def test_an_equation_gives_intervals_that_hold_most_of_the_truth(seed: int) -> None:
     """Of one data set they hold between a third and all of it, as those of the exact solution do."""
     plain, conditioned = mean_figures(oscillator, seed)
-    assert conditioned["coverage of 90% intervals"] > 0.6
+    assert conditioned["coverage of 90% intervals"] > MOST
     assert conditioned["error beyond the data"] < plain["error beyond the data"] / 5

@@ -34,26 +34,20 @@ WORDS = {"rising": "rises", "even": "is even", "oscillator": "obeys its equation
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much to compute: draws and steps of warm-up of two chains, doublings of a trajectory, steps of the start."""
+    """How much to compute: draws and steps of warm-up of two chains, and doublings of a trajectory."""
 
     num_samples: int = 300
     num_warmup: int = 300
     max_depth: int = 9
-    num_steps: int = 2000
 
     @property
     def method(self) -> credo.NUTS:
-        """Chains start at trained networks: conditions are stiff, and few draws of the prior keep them."""
         return credo.NUTS(
-            num_samples=self.num_samples,
-            num_warmup=self.num_warmup,
-            num_chains=2,
-            max_depth=self.max_depth,
-            start=credo.MAP(num_steps=self.num_steps),
+            num_samples=self.num_samples, num_warmup=self.num_warmup, num_chains=2, max_depth=self.max_depth
         )
 
 
-QUICK = Sizes(num_samples=10, num_warmup=10, max_depth=3, num_steps=20)
+QUICK = Sizes(num_samples=10, num_warmup=10, max_depth=3)
 
 
 def main(out: Path, *, num_sets: int = 1, quick: bool = False, seed: int = 0) -> list[Path]:
@@ -83,7 +77,7 @@ def draw(name: str, problem: Problem, found: Fits, file: Path) -> None:
     line = LINES[name]
     drawn = {
         "plain": conditions_verdict.functions(found.plain, line),
-        f"it {WORDS[name]}": conditions_verdict.functions(found.conditioned, line),
+        f"knowing that it {WORDS[name]}": conditions_verdict.functions(found.conditioned, line),
     }
     x = line[:, 0]
     truth = None if problem.truth is None else problem.truth(line)
