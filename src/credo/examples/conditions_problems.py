@@ -100,7 +100,7 @@ def diabetes(seed: int) -> Problem:
     order = np.random.default_rng(seed).permutation(everybody.size)
     train, test = everybody.partition(order[:100], order[100:])
     known = credo.conditions.monotone({"bmi": "+", "bp": "+"})
-    # Most slopes are near zero, and a strength of 1000 makes falls just 8 to 15 times smaller, depending on the split.
+    # Most slopes are near zero, and a strength of 1000 makes falls just 8 to 13 times smaller, depending on the split.
     return Problem(train, test, known, strength=3000.0, num_hidden=10)
 
 
