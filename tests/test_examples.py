@@ -19,9 +19,18 @@ from typer.testing import CliRunner
 
 from credo import datasets, random
 from credo.cli.example import example
-from credo.examples import EXAMPLES, mnist_images, mnist_verdict, paperfold_fits, paperfold_verdict
+from credo.examples import (
+    EXAMPLES,
+    conditions_problems,
+    conditions_verdict,
+    mnist_images,
+    mnist_verdict,
+    paperfold_fits,
+    paperfold_verdict,
+)
 from credo.examples.paperfold import flat_parameters, fold_a, fold_b, fold_lines
 from credo.models import Model
+from credo.plot.beside import beside
 from credo.plot.fan_row import fan_row
 from credo.plot.images import images
 from credo.plot.sections import sections
@@ -263,6 +272,87 @@ def test_every_model_of_the_gallery_has_a_density(gallery):
         assert np.isfinite(log_joint(theta)), picture.name
 
 
+# -- conditions ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.full
+def test_conditions_run_and_write_their_files(command, tmp_path):
+    result = command("conditions", "--quick", "--sets", "2", "--out", str(tmp_path))
+    assert result.exit_code == 0, result.output
+    text = written(tmp_path, "rising", "even", "oscillator")
+    assert "the numbers mean nothing yet" in text
+    assert "Means over 2 data set(s)" in text
+    assert all(f"**{name}**" in text for name in conditions_verdict.MEASURES)
+
+
+class Known:
+    """A posterior of functions that are given, all of them straight: y = slope · x₁ + offset, one for each pair."""
+
+    def __init__(self, slopes: list[float], offset: float = 0.0) -> None:
+        self.slopes, self.offset = np.array(slopes), offset
+
+    def predict(self, x: np.ndarray) -> SimpleNamespace:
+        values = self.slopes[:, None] * x[:, 0] + self.offset
+        return SimpleNamespace(functions=values, log_prob=lambda y: -((values.mean(axis=0) - y) ** 2))
+
+
+def test_falls_are_measured_in_sds_where_a_function_should_rise():
+    problem = conditions_problems.rising(0)
+    unit = problem.train.y.std() / problem.train.x.std()
+    found = conditions_verdict.of_rising(Known([2 * unit, -unit, -3 * unit, unit]), problem)
+    assert found["fall"] == pytest.approx((1 + 3) / 4)
+    assert found["share of falls"] == 0.5
+    with pytest.raises(ValueError, match="this one is 'invariant'"):
+        conditions_verdict.of_rising(Known([1.0]), conditions_problems.even(0))
+
+
+def test_the_truth_keeps_its_equation_and_its_symmetry():
+    t = np.linspace(0, 6, 601)
+    y = conditions_problems.swing(t[:, None])
+    speed = np.gradient(y, t)
+    left = np.gradient(speed, t) + 2 * 0.15 * 2 * speed + 4 * y
+    assert np.abs(left[5:-5]).max() < 1e-3
+    assert (y[0], round(speed[0], 1)) == (1.0, 0.0)
+    x = conditions_problems.even(0).test.x
+    np.testing.assert_allclose(conditions_problems.bowl(-x), conditions_problems.bowl(x))
+
+
+def test_intervals_and_errors_are_of_the_functions():
+    problem = conditions_problems.oscillator(0)
+    wide = conditions_verdict.of_oscillator(Known(np.linspace(-9, 9, 101).tolist()), problem)
+    off = conditions_verdict.of_oscillator(Known([0.0, 1e-9], offset=5.0), problem)
+    assert wide["coverage of 90% intervals"] == 1
+    assert wide["width of 90% intervals"] == pytest.approx(18 * 0.9 * problem.test.x.mean(), rel=1e-3)
+    assert off["coverage of 90% intervals"] == 0
+    assert off["error beyond the data"] == pytest.approx(5, abs=0.5)
+
+
+@pytest.mark.parametrize(
+    ("name", "plain", "conditioned", "said"),
+    [
+        (
+            "rising",
+            (1.0, -0.8),
+            (0.05, -0.81),
+            "as claimed: falls are 20.0 × smaller, and log-likelihood changes by -0",
+        ),
+        ("rising", (1.0, -0.8), (0.05, -0.9), "NOT as claimed"),
+        ("diabetes", (1.0, -0.8), (0.2, -0.7), "NOT as claimed: falls are 5.0 × smaller"),
+        ("even", (0.9,), (0.3,), "as claimed: the test error is 3.0 × smaller"),
+        ("even", (0.4,), (0.3,), "NOT as claimed"),
+        ("oscillator", (0.5, 1.0, 4.0), (0.05, 0.9, 0.1), "as claimed: beyond the data the error is 10.0 × smaller"),
+        ("oscillator", (0.5, 1.0, 4.0), (0.05, 0.2, 0.1), "NOT as claimed"),
+    ],
+)
+def test_the_verdict_on_conditions_depends_on_the_figures(name, plain, conditioned, said):
+    names = {
+        "even": ["test error"],
+        "oscillator": ["error beyond the data", "coverage of 90% intervals", "width of 90% intervals"],
+    }.get(name, ["fall", "held-out log-likelihood"])
+    pair = (dict(zip(names, values, strict=True)) for values in (plain, conditioned))
+    assert conditions_verdict.judged(name, *pair).startswith(said)
+
+
 # -- their plots --------------------------------------------------------------------------------------------
 
 
@@ -274,6 +364,8 @@ def test_every_model_of_the_gallery_has_a_density(gallery):
         (lambda: surfaces({}, (np.zeros((2, 2)),) * 2), "nothing to draw"),
         (lambda: surfaces({"VI": (np.zeros(4), np.zeros(3))}, (np.zeros((2, 2)),) * 2), "each of the 4 points"),
         (lambda: fan_row({}), "nothing to draw"),
+        (lambda: beside(np.zeros(3), {}), "nothing to draw"),
+        (lambda: beside(np.zeros(3), {"plain": np.zeros((5, 4))}), r"got \(5, 4\) and \(3,\)"),
         (lambda: images({"noise": np.zeros((2, 8))}, {"noise": from_probs([[1.0, 0.0]] * 2)}), "height, width"),
     ],
 )

@@ -27,6 +27,19 @@ def listed(context: typer.Context) -> None:
 
 
 @example.command()
+def conditions(
+    out: Annotated[Path, typer.Option(help="Folder for the figures and the verdict.")] = Path("credo-conditions"),
+    sets: Annotated[int, typer.Option(min=1, help="Data sets of each problem, to average over.")] = 1,
+    quick: Quick = False,
+    seed: Seed = 0,
+) -> None:
+    """A function that rises, is even, or obeys an equation: with and without knowing it."""
+    from credo.examples import conditions as program  # lazy: imports JAX
+
+    program.main(out, num_sets=sets, quick=quick, seed=seed)
+
+
+@example.command()
 def mnist(
     out: Annotated[Path, typer.Option(help="Folder for the figures and the verdict.")] = Path("credo-mnist"),
     data: Annotated[
