@@ -210,7 +210,7 @@ def test_it_says_what_it_is():
     prior = consistent(consistent(normal(), RISING), conditions.smooth(), inputs=POINTS, strength=5.0, per="point")
     model = regression(MLP([4], out=1), prior=prior).bind((X, Y))
     said = str(model.describe())
-    assert "exp(−1000 · C), C a mean over its inputs of monotone(1 +)" in said
+    assert "exp(−3000 · C), C a mean over its inputs of monotone(1 +)" in said
     assert "exp(−5 · C), C a sum over its inputs of smooth()" in said
     assert "(30, 2)" in said
     assert "(11, 2)" in said

@@ -56,10 +56,10 @@ def consistent(
         condition: of `credo.conditions`, any function `(function, x) -> penalties (rows,)`, or a list of them.
         inputs: points (M, …) in the user's units where it is imposed; the training inputs by default. Unlabelled inputs
             are welcome: a condition needs no targets.
-        strength: of the condition. In all, 1,000 by default for what a function keeps or breaks (`monotone`, `bounded`,
-            `invariant`, an equation: with C = r², a residual r of 0.1 everywhere costs ten nats), 10 for what is a
-            matter of degree (`smooth`, `sparse`, `neighbours`, `fisher_snedecor`, `low_density`). Per point it has no
-            default.
+        strength: of the condition. In all, 1,000 by default for what a function keeps or breaks (`bounded`,
+            `invariant`, an equation: with C = r², a residual r of 0.1 everywhere costs ten nats), 3,000 for `monotone`,
+            and 10 for what is a matter of degree (`smooth`, `sparse`, `neighbours`, `fisher_snedecor`, `low_density`).
+            Per point it has no default.
         per: "all" or "point".
 
     >>> from credo import conditions
