@@ -92,6 +92,15 @@ def test_a_condition_of_the_users_own():
     assert prior.terms[0].name == "near_two"
 
 
+def test_a_condition_may_be_called_like_a_site_of_the_model():
+    def noise(function, x):
+        return function(x)[:, 0] ** 2
+
+    prior = consistent(normal(), [noise, noise], strength=1.0)
+    assert [term.name for term in prior.terms] == ["noise condition", "noise condition 2"]
+    np.testing.assert_allclose(gap_to_base(prior), -2 * np.mean(f(X) ** 2), rtol=1e-5)
+
+
 def test_classes_are_seen_as_probabilities():
     net, labels = MLP([], out=3), RNG.integers(0, 3, 30)
     theta = {"head.kernel": jnp.asarray(RNG.normal(size=(2, 3))), "head.bias": jnp.zeros(3)}

@@ -13,6 +13,9 @@ from credo.models.priors.base import Drawn, Parameter, Prior, draw, prior_at
 from credo.models.priors.by_path import as_prior
 from credo.typing import Array
 
+# Names of sites and units that a model has besides its conditions.
+TAKEN = ("y", "data", "noise", "noise_correlation", "scaling")
+
 
 @dataclass(frozen=True)
 class Consistent:
@@ -76,8 +79,9 @@ def consistent(
     chosen = as_prior(base)
     terms = list(terms_of(chosen))
     for one in map(as_condition, condition if isinstance(condition, list | tuple) else [condition]):
-        taken = [term.name for term in terms if term.name.partition(" ")[0] == one.name]
-        name = f"{one.name} {len(taken) + 1}" if taken else one.name
+        wanted = f"{one.name} condition" if one.name in TAKEN else one.name
+        num_alike = sum(term.condition.name == one.name for term in terms)
+        name = f"{wanted} {num_alike + 1}" if num_alike else wanted
         points = None if inputs is None else np.asarray(inputs)
         own = one.strength if strength is None else strength
         terms.append(Term(name, one, float(own), per, points is not None, points))
