@@ -51,7 +51,8 @@ def invariant(transform: Any) -> Invariant:
 
         C(theta, x) = ‖f(T x) − f(x)‖²
 
-    f are all the network's own outputs, so that with heteroscedastic noise the noise is invariant too.
+    f are all the network's own outputs, so that with heteroscedastic noise the noise is invariant too. A constant is
+    invariant as well: with learned noise, chains may settle there, far below the others in log joint; R-hat tells.
 
     Arguments:
         transform: T, a pure JAX function of x (rows, …) in the user's units, or one that can be stored: "negate",
