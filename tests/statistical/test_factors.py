@@ -110,10 +110,11 @@ def test_gaussians_agree(name, seed):
     method, sd = GAUSSIANS[name]
     posterior = fitted(method, seed)
     mean, found = posterior.mean["w"], np.sqrt(jax.jit(lambda root: root.variance())(posterior.root)["w"])
-    # Steps of stochastic gradients end up near the optimum: within a fifth of an sd, by their spread over seeds.
+    # Steps of stochastic gradients end up near the optimum. Over 12 seeds means spread by up to 0.04 sds, and sds by up
+    # to 0.046 of themselves; five times that is allowed.
     exact = name.startswith("laplace")
     np.testing.assert_allclose(mean, MEAN, atol=(0.01 if exact else 0.2) * SD.min())
-    np.testing.assert_allclose(found, sd, rtol=0.01 if exact else 0.1)
+    np.testing.assert_allclose(found, sd, rtol=0.01 if exact else 0.23)
 
 
 @pytest.mark.parametrize("name", POINTS)
