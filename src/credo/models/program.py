@@ -215,8 +215,11 @@ class Model(Traced):
         self, theta: Theta, batch: Batch, local: Callable[[], Key], moments: tuple[Theta, Theta] | None = None
     ) -> tuple[Array, Array]:
         trace, log_jacobian = self._trace(theta, batch.x, batch.y, local, self._inputs_of(batch))
-        log_likelihood = sum((log_density(site) for site in trace.values() if _is_seen(site)), jnp.zeros(()))
-        return sum(self._prior_terms(trace, moments).values(), log_jacobian), log_likelihood
+        return sum(self._prior_terms(trace, moments).values(), log_jacobian), self._likelihood_of(trace, batch)
+
+    def _likelihood_of(self, trace: dict[str, Any], batch: Batch) -> Array:
+        """What the sites inside the plate `data` add up to."""
+        return sum((log_density(site) for site in trace.values() if _is_seen(site)), jnp.zeros(()))
 
     def _prior_terms(self, trace: dict[str, Any], moments: tuple[Theta, Theta] | None = None) -> dict[str, Array]:
         """What each site outside the plate `data` adds to log p(theta), without the log-Jacobians."""

@@ -147,9 +147,12 @@ class Traced:
     @cached_property
     def summed_inputs(self) -> frozenset[str]:
         """The inputs with a plate of their own: some of their rows can stand for all of them."""
+
+        def plates(trace: dict[str, Any]) -> frozenset[str]:
+            return frozenset(name for name, site in trace.items() if site["type"] == "plate")
+
         # A model without any may be asked before it is bound.
-        trace = self._look(lambda trace: trace, self._whole) if self._whole else {}
-        return frozenset(name for name in self._whole if trace.get(name, {}).get("type") == "plate")
+        return self._look(plates, self._whole) & self._whole.keys() if self._whole else frozenset()
 
     @cached_property
     def inputs_of_y(self) -> frozenset[str]:

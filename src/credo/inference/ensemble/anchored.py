@@ -26,7 +26,7 @@ from credo.inference.method import Method, Wrapper
 from credo.inference.outcome import Outcome
 from credo.inference.plan import Plan
 from credo.models.program import Model
-from credo.models.sites import in_data_plate, is_local, log_density, stripped
+from credo.models.sites import stripped
 from credo.posterior import Posterior
 from credo.typing import Array, Batch, Key, Theta, Tree
 
@@ -104,26 +104,21 @@ class AnchoredModel(Model):
         """The model as it is, and what disturbs it."""
         return cls(**{item.name: getattr(model, item.name) for item in fields(Model)}, offset=offset, seed=seed)
 
-    def _log_sums(
-        self, theta: Theta, batch: Batch, local: Any, moments: tuple[Theta, Theta] | None = None
-    ) -> tuple[Array, Array]:
-        trace, log_jacobian = self._trace(theta, batch.x, batch.y, local, self._inputs_of(batch))
-        moved = {name: {**site, "value": self._moved(name, site["value"])} for name, site in trace.items()}
-        terms = self._prior_terms(moved, self._moved_moments(moments))
-        inside = [site for site in trace.values() if site["type"] == "sample" and in_data_plate(site)]
-        log_likelihood = sum((log_density(site) for site in inside if not is_local(site)), jnp.zeros(()))
+    def _prior_terms(self, trace: dict[str, Any], moments: tuple[Theta, Theta] | None = None) -> dict[str, Array]:
+        values = self._moved({name: site["value"] for name, site in trace.items()})
+        moved = {name: {**site, "value": values[name]} for name, site in trace.items()}
+        return super()._prior_terms(moved, None if moments is None else (self._moved(moments[0]), moments[1]))
+
+    def _likelihood_of(self, trace: dict[str, Any], batch: Batch) -> Array:
+        log_likelihood = super()._likelihood_of(trace, batch)
         # Held-out rows have no number, and are not disturbed.
-        if batch.rows is not None:
-            log_likelihood = log_likelihood + self._disturbance(trace["y"]["fn"], batch, batch.rows)
-        return sum(terms.values(), log_jacobian), log_likelihood
+        if batch.rows is None:
+            return log_likelihood
+        return log_likelihood + self._disturbance(trace["y"]["fn"], batch, batch.rows)
 
-    def _moved(self, name: str, value: Any) -> Any:
-        return value - self.offset[name] if name in self.offset else value
-
-    def _moved_moments(self, moments: tuple[Theta, Theta] | None) -> tuple[Theta, Theta] | None:
-        if moments is None:
-            return None
-        return {name: self._moved(name, mean) for name, mean in moments[0].items()}, moments[1]
+    def _moved(self, values: Theta) -> Theta:
+        """Values of sites by name, those with an anchor as far from the mean of the prior as they are from it."""
+        return {name: value - self.offset[name] if name in self.offset else value for name, value in values.items()}
 
     def _disturbance(self, predictive: dist.Distribution, batch: Batch, rows: Array) -> Array:
         """What y' = y + σε adds to log N(y; f, σ²): −ε(y − f)/σ, and a constant.

@@ -232,9 +232,8 @@ def _of_likelihood(
 
 def _in_rows(factors: Factors, layer: Layer) -> Array:
     """F over a layer of one output, in the order of its matrix."""
-    size = layer.num_in + (layer.bias is not None)
-    places = layer.arrays(np.arange(size)[:, None])
-    order = np.argsort(np.concatenate([np.ravel(places[name]) for name in layer.names]))
+    layout = Layout.together({name: factors.model.template[name] for name in layer.names})
+    order = np.argsort(layout.order("all", layer))
     return factors.block(layer.names)[order][:, order]
 
 
@@ -252,7 +251,7 @@ def check_kronecker(problem: Problem) -> None:
 
 def _low_rank(problem: Problem, theta: Theta, data: Batch, rank: int, seed: int) -> LowRankCurvature:
     """The largest eigenvalues of H and their vectors, by subspace iteration from random columns."""
-    flat, unravel = flattened(problem, theta)
+    flat, unravel = flattened(theta, problem.names)
     rank = min(rank, flat.size)
     width = min(rank + EXTRA_COLUMNS, flat.size)
     columns = random.normal(random.key(seed), (flat.size, width))

@@ -5,14 +5,14 @@ added to the curvature of the likelihood. A full matrix, blocks and low-rank pro
 takes its diagonal, and so do the layers of the Kronecker form that have several outputs.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax.flatten_util import ravel_pytree
 
 from credo import random
+from credo.inference.laplace.row_sums import flattened
 from credo.models.program import Model
 from credo.typing import Array, Theta
 
@@ -47,27 +47,19 @@ class Factors(NamedTuple):
         else:
             signs = jnp.sign(random.normal(random.key(0), (NUM_SIGNS, size)))
             found = jnp.mean(signs * self.products(names, signs), axis=0)
-        return self._unravel(names)(jnp.maximum(found, 0.0))
+        return flattened(self.theta, names)[1](jnp.maximum(found, 0.0))
 
     def products(self, names: Sequence[str], vectors: Array) -> Array:
         """F v of each row v of `vectors`."""
         return jax.lax.map(lambda vector: self._product(names, vector), vectors, batch_size=VECTORS_AT_ONCE)
 
     def _product(self, names: Sequence[str], vector: Array) -> Array:
-        unravel = self._unravel(names)
-        flat = ravel_pytree(self._some(names))[0]
+        flat, unravel = flattened(self.theta, names)
 
         def factors(flat: Array) -> Array:
             return -self.model.log_factors({**self.theta, **unravel(flat)})
 
         return jax.jvp(jax.grad(factors), (flat,), (vector,))[1]
-
-    def _some(self, names: Sequence[str]) -> tuple[Array, ...]:
-        return tuple(jnp.asarray(self.theta[name], jnp.float32) for name in names)
-
-    def _unravel(self, names: Sequence[str]) -> Callable[[Array], Theta]:
-        unravel = ravel_pytree(self._some(names))[1]
-        return lambda flat: dict(zip(names, unravel(flat), strict=True))
 
     def _size(self, names: Sequence[str]) -> int:
         return sum(self.model.template[name].size for name in names)

@@ -276,7 +276,7 @@ def _newton_gain(root: Root, slope: Theta) -> float:
 
 def _prior_couplings(problem: Problem, theta: Theta) -> Array:
     """−∇² log p(theta) of the uncertain arrays, without what `prior_precision` has of it."""
-    flat, unravel = flattened(problem, theta)
+    flat, unravel = flattened(theta, problem.names)
 
     def log_prior(vector: Array) -> Array:
         return log_prior_of_latents(problem.model, {**theta, **unravel(vector)})

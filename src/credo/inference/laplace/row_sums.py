@@ -4,7 +4,7 @@ All of them are Σ JᵀJ, or a part of it, of one function of theta and a row: `
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
@@ -243,7 +243,7 @@ def _log_likelihood(problem: Problem, theta: Theta, x: Array, y: Array, seen: Ar
 @partial(jax.jit, static_argnums=0)
 def hessian(problem: Problem, theta: Theta, data: Batch) -> Array:
     """−∇² of the log likelihood over the flat vector of the uncertain arrays."""
-    flat, unravel = flattened(problem, theta)
+    flat, unravel = flattened(theta, problem.names)
 
     def add(total: Array, x: Array, y: Array, seen: Array) -> Array:
         def loss(vector: Array) -> Array:
@@ -257,7 +257,7 @@ def hessian(problem: Problem, theta: Theta, data: Batch) -> Array:
 @partial(jax.jit, static_argnums=0)
 def products(problem: Problem, theta: Theta, data: Batch, vectors: Array) -> Array:
     """H v of each row v of `vectors`."""
-    flat, unravel = flattened(problem, theta)
+    flat, unravel = flattened(theta, problem.names)
 
     def add(total: Array, x: Array, y: Array, seen: Array) -> Array:
         function = problem.function(theta, x, y, seen)
@@ -279,13 +279,13 @@ def products(problem: Problem, theta: Theta, data: Batch, vectors: Array) -> Arr
     return _over_blocks(add, jnp.zeros_like(vectors), data, MAX_ROWS_PER_BLOCK)
 
 
-def some_of(theta: Theta, names: tuple[str, ...]) -> Theta:
+def some_of(theta: Theta, names: Sequence[str]) -> Theta:
     """Those arrays of theta."""
     return {name: jnp.asarray(theta[name]) for name in names}
 
 
-def flattened(problem: Problem, theta: Theta) -> tuple[Array, Callable[[Array], Theta]]:
-    """The uncertain arrays as one vector in the order of `names`, and the way back."""
-    some = some_of(theta, problem.names)
+def flattened(theta: Theta, names: Sequence[str]) -> tuple[Array, Callable[[Array], Theta]]:
+    """Those arrays of theta as one vector, in that order, and the way back."""
+    some = some_of(theta, names)
     flat, unravel = ravel_pytree(tuple(some.values()))
     return flat, lambda vector: dict(zip(some, unravel(vector), strict=True))

@@ -1,5 +1,6 @@
 """What a prior is: for each parameter of a network the distribution it is drawn from, or a way to draw it."""
 
+from abc import ABC, abstractmethod
 from dataclasses import asdict
 from typing import Any, ClassVar, NamedTuple, Protocol
 
@@ -42,7 +43,7 @@ class Described:
         return {"name": self.name, **asdict(self)}  # type: ignore[call-overload]
 
 
-class Composite(Described):
+class Composite(Described, ABC):
     """A prior that makes a parameter from other sites, so that no single distribution is its own."""
 
     def __call__(self, parameter: Parameter) -> dist.Distribution:
@@ -51,9 +52,9 @@ class Composite(Described):
             "draw it with credo.models.priors.draw(prior, parameter, {})"
         )
 
+    @abstractmethod
     def draw(self, parameter: Parameter, drawn: Drawn) -> Array:
         """The value of the parameter; sites that other parameters share are looked up in `drawn`, or put there."""
-        raise NotImplementedError
 
 
 def draw(prior: Prior, parameter: Parameter, drawn: Drawn) -> Array:
