@@ -163,7 +163,7 @@ def broken(name):
         size = 7 if name == "size" else x.shape[0]
         with numpyro.plate("data", size, subsample_size=1 if name == "subsample" else None):
             if name == "local":
-                numpyro.sample("z", dist.Bernoulli(0.5))
+                numpyro.sample("z", dist.Poisson(2.0))
             if name == "mixture":
                 components = dist.Normal(jnp.zeros(2), 1.0)
                 numpyro.sample("z", dist.MixtureSameFamily(dist.Categorical(jnp.ones(2) / 2), components))
@@ -194,7 +194,7 @@ def broken(name):
         ("param per row", "param 'xi' has one value per row"),
         ("same", "the name 'w' is both a `param` and a `sample` site"),
         ("reserved", "'local_noise' has a name that credo reserves"),
-        ("local", "latent site 'z' is discrete.*summed out"),
+        ("local", "latent site 'z' is discrete.*infinitely many values.*summed out"),
         ("mixture", "latent site 'z' inside the plate 'data'.*draws have no gradient"),
         ("discrete", "latent site 'k' is discrete.*summed out"),
         ("nothing", "draws no latent variable"),

@@ -2,6 +2,7 @@
 
 from credo.data import datasets
 from credo.data.data import Data, as_data, as_inputs
+from credo.data.missing import is_observed
 from credo.data.scaling import Scaling
 
-__all__ = ["Data", "Scaling", "as_data", "as_inputs", "datasets"]
+__all__ = ["Data", "Scaling", "as_data", "as_inputs", "datasets", "is_observed"]

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
+from credo.data.missing import MISSING_LABEL, filled, is_observed
 from credo.data.scaling import Scaling, fitted
 from credo.typing import Batch
 
@@ -24,9 +25,14 @@ class Data:
     one, images (N, H, W, C) by channel, and images (N, H, W) as a whole, because a pixel that is nearly always 0
     has no scale of its own.
 
+    Targets may be missing: NaN or None, for a row or for some of its outputs (`observed` says which are there). The
+    likelihood leaves them out, N counts the rows with a target, and metrics skip what is missing. Rows without any are
+    unlabelled: their inputs scale the columns, and a prior with a condition looks at them.
+
     Arguments:
         x: (N, D), (N,) for one column, or (N, …) for images: anything `np.asarray` takes, data frames included.
         y: (N,) or (N, K); (N, 1) becomes (N,).
+        unlabelled: further inputs, like x, that have no target: rows with a missing y.
         standardise: whether the network sees columns of mean 0 and standard deviation 1.
         names: the columns of x; a data frame brings its own.
         target: the name of y; a named series brings its own.
@@ -63,11 +69,16 @@ class Data:
         unit: str | None = None,
         units: Sequence[str] | None = None,
         classes: Sequence[str] | None = None,
+        unlabelled: ArrayLike | None = None,
     ) -> None:
         inputs, columns = _inputs(x, names)
         targets = _targets(y)
         if len(inputs) != len(targets):
             raise ValueError(f"x has {len(inputs)} rows and y has {len(targets)}; pass one row of each per observation")
+        if classes is not None:
+            targets = as_labels(targets)
+        if unlabelled is not None:
+            inputs, targets = _with_unlabelled(inputs, targets, unlabelled, columns)
         own = _labels_of(y) or ()
         # A frozen dataclass forbids assignment, even to its own constructor; its dictionary is open.
         self.__dict__.update(
@@ -84,11 +95,35 @@ class Data:
 
     @property
     def size(self) -> int:
-        """N, the number of rows."""
+        """The number of rows, with and without a target."""
         return len(self.x)
 
+    @cached_property
+    def observed(self) -> np.ndarray:
+        """Which targets are there, in the shape of y."""
+        return np.asarray(is_observed(self.y))
+
+    @cached_property
+    def labelled(self) -> np.ndarray:
+        """Which rows have a target, or some of their targets: (N,)."""
+        return self.observed.reshape(self.size, -1).any(axis=1)
+
+    @property
+    def num_labelled(self) -> int:
+        """How many rows have a target: the N of the likelihood."""
+        return int(self.labelled.sum())
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether rows that have a target miss others."""
+        return self.y.ndim > 1 and not self.observed[self.labelled].all()
+
+    def only_labelled(self) -> "Data":
+        """The rows with a target."""
+        return self if self.num_labelled == self.size else self.select(self.labelled)
+
     def batch(self) -> Batch:
-        """The whole set in standardised units, as JAX arrays: x float32, y float32 or int32 labels.
+        """The rows with a target in standardised units, as JAX arrays: x float32, y float32 or int32 labels.
 
         Made once, and kept as long as the set: all its fits share one copy on the device.
         """
@@ -96,13 +131,21 @@ class Data:
 
     @cached_property
     def _batch(self) -> Batch:
+        seen = self.only_labelled()
         # Fresh arrays that nobody else writes to: JAX may take x as it is, where asarray would make two copies.
-        x, y = jax.device_put(self.scaling.inputs(self.x), may_alias=True), jnp.asarray(self.scaling.targets(self.y))
-        return Batch(x, y, self.size)
+        x, y = jax.device_put(seen.scaling.inputs(seen.x), may_alias=True), jnp.asarray(seen.scaling.targets(seen.y))
+        return Batch(x, y, seen.size)
+
+    def with_labels(self) -> "Data":
+        """The same rows with class labels, where y holds whole numbers and gaps, for which NumPy has only floats."""
+        labels = as_labels(self.y)
+        if labels is self.y:
+            return self
+        scaling = replace(self.scaling, y_mean=np.zeros(()), y_scale=np.ones(()))
+        return self._changed(y=labels, scaling=scaling)
 
     def __getstate__(self) -> dict[str, Any]:
-        # A copy may be about to change: it makes a batch of its own.
-        return {name: value for name, value in vars(self).items() if name != "_batch"}
+        return {name: value for name, value in vars(self).items() if name not in _DERIVED}
 
     def with_scaling(self, scaling: Scaling) -> "Data":
         """The same rows under another scaling, which splits of them keep."""
@@ -125,7 +168,8 @@ class Data:
     def split(self, fraction: float = 0.1, *, seed: int = 0, stratify: bool = False) -> tuple["Data", "Data"]:
         """A random (train, test), with `fraction` of the rows for testing.
 
-        `stratify` gives both parts the same share of every label, to within a row.
+        `stratify` gives both parts the same share of every label, to within a row. Both have the same share of rows
+        without a target in any case, and at least one with.
         """
         if not 0 < fraction < 1:
             raise ValueError(f"fraction is {fraction}; it is the share of rows for testing, between 0 and 1")
@@ -136,31 +180,45 @@ class Data:
                 f"stratify needs an integer label per row, and y is {self.y.dtype} of shape {self.y.shape}; "
                 "pass integer labels, or stratify=False"
             )
-        num_test = min(max(round(fraction * self.size), 1), self.size - 1)
         order = np.random.default_rng(seed).permutation(self.size)
-        if stratify:
-            # Equally spaced rows of a list sorted by label visit every label in proportion.
-            order = order[np.argsort(self.y[order], kind="stable")]
-            chosen = order[((np.arange(num_test) + 0.5) * self.size / num_test).astype(int)]
-        else:
-            chosen = order[:num_test]
+        labelled = self.labelled[order]
+        chosen = self._share_of(order[labelled], fraction, stratify)
+        if not labelled.all():
+            chosen = np.concatenate([chosen, self._share_of(order[~labelled], fraction)])
         in_test = np.isin(np.arange(self.size), chosen)
         return self.partition(~in_test, in_test)
+
+    def _share_of(self, rows: np.ndarray, fraction: float, stratify: bool = False) -> np.ndarray:
+        """A fraction of some rows, at least one of two."""
+        num = min(max(round(fraction * len(rows)), 1), max(len(rows) - 1, 0))
+        if not stratify:
+            return rows[:num]
+        # Equally spaced rows of a list sorted by label visit every label in proportion.
+        rows = rows[np.argsort(self.y[rows], kind="stable")]
+        return rows[((np.arange(num) + 0.5) * len(rows) / num).astype(int)]
 
     def __repr__(self) -> str:
         names = self.names or ()
         columns = ", ".join(names) if 0 < len(names) <= 4 else f"shape {self.x.shape[1:]}"
-        kind = "float" if self.y.dtype.kind == "f" else f"labels {self.y.min()} to {self.y.max()}"
+        known = self.y[self.observed]
+        kind = "float" if self.y.dtype.kind == "f" else f"labels {known.min()} to {known.max()}"
         target = " ".join(filter(None, [self.target, f"[{self.unit}]" if self.unit else None, kind]))
         outputs = f" × {self.y.shape[1]}" if self.y.ndim == 2 else ""
         scaled = "" if self.scaling.is_identity else "; standardised"
-        return f"Data({self.size} rows; x: {columns}; y: {target}{outputs}{scaled})"
+        rows = f"{self.size} rows" + (
+            f", {self.size - self.num_labelled} unlabelled" if self.num_labelled < self.size else ""
+        )
+        return f"Data({rows}; x: {columns}; y: {target}{outputs}{scaled})"
 
     def _changed(self, **changes: Any) -> "Data":
         """A copy with some fields changed, not checked again."""
         other = copy.copy(self)
         other.__dict__.update(changes)
         return other
+
+
+# What is computed from the rows: a copy may be about to change, and computes it anew.
+_DERIVED = ("_batch", "observed", "labelled")
 
 
 def as_data(data: Data | tuple[ArrayLike, ArrayLike], *, standardise: bool = False) -> Data:
@@ -235,19 +293,54 @@ def _class_names(classes: Sequence[str] | None, targets: np.ndarray) -> tuple[st
     return tuple(map(str, classes))
 
 
+def as_labels(y: np.ndarray) -> np.ndarray:
+    """Whole numbers with NaN among them as labels with `MISSING_LABEL`; anything else as it is."""
+    if y.dtype.kind != "f" or y.ndim > 1:
+        return y
+    known = y[np.isfinite(y)]
+    if len(known) == len(y) or not np.array_equal(known, np.round(known)):
+        return y
+    return np.where(np.isfinite(y), y, MISSING_LABEL).astype(np.int32)
+
+
+def _with_unlabelled(
+    x: np.ndarray, y: np.ndarray, unlabelled: ArrayLike, names: Sequence[str] | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows with a target, and after them those without."""
+    more = _numbers("unlabelled", unlabelled)
+    more = more[:, None] if more.ndim == 1 else more
+    if more.shape[1:] != x.shape[1:]:
+        raise ValueError(
+            f"unlabelled has rows of shape {more.shape[1:]}, and x of {x.shape[1:]}; pass inputs like those"
+        )
+    _require_finite("unlabelled", more, names)
+    missing = np.full((len(more), *y.shape[1:]), np.nan if y.dtype.kind == "f" else MISSING_LABEL)
+    return np.concatenate([x, more.astype(x.dtype)]), np.concatenate([y, missing.astype(y.dtype)])
+
+
 def _targets(y: ArrayLike) -> np.ndarray:
-    targets = _numbers("y", y)
+    targets = _numbers("y", filled(y))
     targets = targets[:, 0] if targets.ndim == 2 and targets.shape[1] == 1 else targets
     if 0 in targets.shape[1:]:
         raise ValueError(f"y has shape {targets.shape}, which holds no targets; pass at least one column")
     if targets.dtype.kind == "f":
         targets = targets.astype(np.result_type(targets.dtype, np.float32), copy=False)
-        _require_finite("y", targets)
+        _require_finite("y", targets, gaps=True)
     elif targets.dtype.kind == "b":
         targets = targets.astype(np.int32)
-    elif max(-int(targets.min()), int(targets.max())) > np.iinfo(np.int32).max:
+    elif max(-int(targets.min()) - 1, int(targets.max())) > np.iinfo(np.int32).max:
         raise ValueError("y holds integers beyond 32 bits, too large for labels; pass floats for a regression")
+    _require_some(is_observed(targets))
     return targets
+
+
+def _require_some(observed: np.ndarray) -> None:
+    """Refuse targets, or an output of several, of which none is there."""
+    if not observed.any():
+        raise ValueError("y has no value at all: all targets are missing; pass the target of at least one row")
+    empty = np.flatnonzero(~observed.reshape(len(observed), -1).any(axis=0))
+    if len(empty):
+        raise ValueError(f"y has no value in column {empty[0]}: all of that target are missing; leave the column out")
 
 
 def _numbers(argument: str, values: ArrayLike) -> np.ndarray:
@@ -270,11 +363,16 @@ def _numbers(argument: str, values: ArrayLike) -> np.ndarray:
     return array
 
 
-def _require_finite(argument: str, values: np.ndarray, names: Sequence[str] | None = None) -> None:
+def _require_finite(
+    argument: str, values: np.ndarray, names: Sequence[str] | None = None, *, gaps: bool = False
+) -> None:
+    """Refuse what single precision cannot hold; with `gaps`, NaN stands for a missing value."""
     limit = np.finfo(np.float32).max
     if -limit <= values.min() and values.max() <= limit:  # false for NaN too, and makes no copy of a large set
         return
-    bad = np.argwhere(~(np.abs(values) <= limit))
+    bad = np.argwhere(~((np.abs(values) <= limit) | (np.isnan(values) & gaps)))
+    if not len(bad):
+        return
     row, *rest = map(int, bad[0])
     place = f"row {row}"
     if len(rest) == 1:

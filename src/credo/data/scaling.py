@@ -6,6 +6,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from credo.data.missing import is_observed
+
 # Moments and scaling are computed in double precision, on this many numbers at a time: 8 MB.
 BLOCK_NUMBERS = 2**20
 
@@ -90,7 +92,12 @@ def fitted(x: np.ndarray, y: np.ndarray) -> Scaling:
     x_mean, x_scale = _moments(x, tuple(range(x.ndim if x.ndim == 3 else x.ndim - 1)))
     if y.dtype.kind != "f":
         return Scaling(x_mean, x_scale)
-    return Scaling(x_mean, x_scale, *_moments(y, (0,)))
+    if is_observed(y).all():
+        return Scaling(x_mean, x_scale, *_moments(y, (0,)))
+    # Each target by the rows in which it is there.
+    moments = [_moments(column[is_observed(column)], (0,)) for column in y.reshape(len(y), -1).T]
+    y_mean, y_scale = (np.reshape(values, y.shape[1:]) for values in zip(*moments, strict=True))
+    return Scaling(x_mean, x_scale, y_mean, y_scale)
 
 
 def _moments(values: np.ndarray, axes: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:

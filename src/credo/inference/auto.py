@@ -64,8 +64,9 @@ def choose(model: Model, data: Data) -> Choice:
     """
     bound = model if model.rows is not None else model.bind(data)
     num_points = sum(bound.constants[name].shape[0] for name in bound.summed_inputs)
-    choice = _by_needs(bound, data.size) or _by_size(bound, data.size, num_points)
-    parameters, rows = _count(bound.num_parameters, "parameter"), _count(data.size, "row")
+    num_rows = data.num_labelled
+    choice = _by_needs(bound, num_rows) or _by_size(bound, num_rows, num_points)
+    parameters, rows = _count(bound.num_parameters, "parameter"), _count(num_rows, "row")
     conditions = f", with conditions at {_count(num_points, 'point')}" if num_points else ""
     sizes = f"{parameters} and {rows}{conditions}"
     return Choice(choice.method, f"{sizes}: {choice.why}")

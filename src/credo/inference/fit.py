@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from credo import random
-from credo.data import Data, as_data
+from credo.data import Data
 from credo.inference.auto import Choice, choose
 from credo.inference.engine.fit_folder import FitFolder, identity_of
 from credo.inference.engine.stages import FitStages
@@ -61,13 +61,13 @@ def fit(
     several = isinstance(model, list | tuple)
     given: Any = model if several else [model]
     models = [_as_model(one) for one in given]
-    everything = as_data(data)
+    everything = models[0].suited(data)
     if method == "auto" and several:
         raise ValueError("model is a list, and 'auto' chooses for one; pass credo.DeepEnsemble(method, members=…)")
     if method == "auto":
         method = choose(models[0], everything)
     choice = method if isinstance(method, Choice) else Choice(as_method(method))
-    train, held_out = _split(everything, validation, choice.method)
+    train, held_out = _split(everything, validation, choice.method, models[0])
     job = Job(train, held_out, seed, FitStages(progress=progress))
     if checkpoint is None:
         if resume:
@@ -182,7 +182,7 @@ def _as_model(model: Any) -> Model:
     )
 
 
-def _split(data: Data, validation: Any, method: Method) -> tuple[Data, Batch | None]:
+def _split(data: Data, validation: Any, method: Method, model: Model) -> tuple[Data, Batch | None]:
     if validation is None:
         return data, None
     if not method.plan().uses_held_out:
@@ -190,11 +190,15 @@ def _split(data: Data, validation: Any, method: Method) -> tuple[Data, Batch | N
     if isinstance(validation, float):
         train, rest = data.split(validation)
         return train, rest.batch()
-    held_out = as_data(validation)
+    held_out = model.suited(validation)
     if held_out.x.shape[1:] != data.x.shape[1:] or held_out.y.shape[1:] != data.y.shape[1:]:
         raise ValueError(
             f"validation: rows of x {held_out.x.shape[1:]} and y {held_out.y.shape[1:]} do not fit those of the data, "
             f"{data.x.shape[1:]} and {data.y.shape[1:]}"
+        )
+    if held_out.has_gaps and not data.has_gaps:
+        raise ValueError(
+            "validation: some of its rows miss some of their targets, and those of the data do not; leave them out"
         )
     return data, held_out.with_scaling(data.scaling).batch()
 

@@ -17,13 +17,18 @@ MODELS: dict[str, Callable[..., Model]] = {
     "activations": activations,
 }
 
+# How to build those again that are not made of a network, a prior and a noise alone, from their configuration.
+REBUILT: dict[str, Callable[[Mapping[str, Any], Any], Model]] = {
+    "activations": lambda config, _: activations_from_config(config),
+}
+
 
 def from_config(config: Mapping[str, Any], net: Any = None) -> Model:
     """The model that `config` describes, around the network `net`; stochastic activations are their own network."""
     name = config.get("model", "")
     require_one_of(MODELS, model=name)
-    if name == "activations":
-        return activations_from_config(config)
+    if name in REBUILT:
+        return REBUILT[name](config, net)
     arguments: dict[str, Any] = {"prior": priors.from_config(config["prior"])}
     if "noise" in config:
         arguments["noise"] = likelihoods.from_config(config["noise"])

@@ -47,7 +47,9 @@ def classification(net: Any, *, prior: Any = None) -> Model:
         check_symmetries(net, chosen_prior, batch.x)
 
     config = ModelConfig(model="classification", network=network_config(net), prior=chosen_prior.to_config())
-    return Model(program, inputs=imposed_by(terms), config=config, initial=initial_weights(net), check=check)
+    return Model(
+        program, inputs=imposed_by(terms), config=config, initial=initial_weights(net), check=check, labels=True
+    )
 
 
 def class_distribution(logits: Array) -> dist.Distribution:

@@ -6,7 +6,17 @@ from typing import Any
 import numpy as np
 
 from credo._text import nearest
-from credo.models.sites import LOCAL_NOISE, SiteOfTrace, bijector, constraint_of, in_data_plate, is_latent, is_local
+from credo.models.sites import (
+    LOCAL_NOISE,
+    SiteOfTrace,
+    bijector,
+    constraint_of,
+    in_data_plate,
+    is_latent,
+    is_local,
+    is_marginalised,
+    is_summed,
+)
 from credo.typing import Theta
 
 
@@ -18,6 +28,12 @@ def check_program(trace: Mapping[str, Any], num_rows: int) -> None:
             raise ValueError(f"the site {name!r} has a name that credo reserves; rename it")
         if site["type"] == "param":
             _check_param(name, site)
+        if is_summed(site):
+            _check_summed(name, site)
+        if is_marginalised(site) and not in_data_plate(site):
+            raise ValueError(
+                f"the site {name!r} is marginalised, so it belongs to the rows: move it into the plate 'data'"
+            )
         if is_latent(site) or is_local(site):
             _check_drawn(name, site)
     if not any(is_latent(site) or is_local(site) for site in trace.values()):
@@ -107,6 +123,15 @@ def _check_targets(trace: Mapping[str, Any], num_rows: int) -> None:
         )
 
 
+def _check_summed(name: str, site: SiteOfTrace) -> None:
+    if site["fn"].event_dim or len(site["cond_indep_stack"]) > 1:
+        raise ValueError(
+            f"the latent site {name!r} is discrete and has several values in each row; credo sums over one for each "
+            "row, drawn in the plate 'data' alone. Draw one site for each, or write the sum as a mixture "
+            "(dist.MixtureSameFamily)"
+        )
+
+
 def _check_param(name: str, site: SiteOfTrace) -> None:
     if site["value"] is None:
         raise ValueError(f"the param {name!r} has no initial value; write numpyro.param({name!r}, value)")
@@ -126,8 +151,11 @@ def _check_param(name: str, site: SiteOfTrace) -> None:
 
 def _check_drawn(name: str, site: SiteOfTrace) -> None:
     if site["fn"].support.is_discrete:
+        where = "has infinitely many values" if in_data_plate(site) else "is outside the plate 'data'"
         raise ValueError(
-            f"the latent site {name!r} is discrete; gradient-based inference needs it summed out of the program"
+            f"the latent site {name!r} is discrete and {where}; gradient-based inference needs it summed out of the "
+            "program. credo sums out those that each row has inside the plate, with finitely many values; write other "
+            "sums yourself, as a mixture (dist.MixtureSameFamily)"
         )
     if is_local(site) and not site["fn"].has_rsample:
         raise ValueError(

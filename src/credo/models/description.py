@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpyro.distributions as dist
 
-from credo.models.sites import constraint_of, is_factor, is_local, stripped
+from credo.models.sites import constraint_of, is_factor, is_local, is_marginalised, is_summed, stripped
 
 
 @dataclass(frozen=True)
@@ -89,6 +89,11 @@ def describe(
             Site(name, np.shape(site["value"])[1:], f"{in_words(site['fn'])}, {local}")
             for name, site in trace.items()
             if is_local(site)
+        )
+        + tuple(
+            Site(name, (), f"{in_words(site['fn'])}, {'summed' if is_summed(site) else 'integrated'} out")
+            for name, site in trace.items()
+            if is_summed(site) or is_marginalised(site)
         ),
         factors=tuple(
             Site(name, _inputs_of(site, inputs), site["infer"].get("words", "exp(factor)"))

@@ -21,6 +21,7 @@ from numpyro import handlers
 from numpyro.primitives import Messenger
 
 from credo._dataflow import walk
+from credo.models.sites import is_marginalised
 from credo.typing import Array, Program
 
 NodeKind = Literal["input", "parameter", "latent", "observed", "partly", "deterministic", "factor"]
@@ -102,6 +103,9 @@ def graph_of(program: Program, x: Array, y: Array | None, inputs: Mapping[str, A
         *(Node(name, "parameter") for name in params),
         *(Node(name, _kind(sites[name]), _distribution(sites[name])) for name in others),
     ]
+    for name in others:
+        if is_marginalised(sites[name]):  # y depends on it, though no number does: it is integrated out
+            sources["y"] = sources["y"] - sources[name] | {name}
     edges = [
         (label.get(parent, parent), child)
         for child in others

@@ -15,6 +15,9 @@ A latent *inside* the plate has one value per row. It is drawn from its own dist
 
 and its own density enters nowhere: q(l) = p(l | x, theta) (paper, "Bayes by backpropagation").
 
+A *discrete* latent inside the plate is summed out (`models.summed`). So what is observed need not be what is predicted:
+`Model(program, predicts="clean")` names the site that `predictive` is about, y by default.
+
 What stands outside the plate may look at inputs that the model declares (`models.inputs`), never at the batch: a
 consistency condition is a `factor` outside the plate, a part of the prior.
 """
@@ -33,7 +36,8 @@ from numpyro.distributions import biject_to
 from credo import random
 from credo._checks import require_at_least
 from credo._dataflow import dependencies
-from credo.data import as_data, as_inputs
+from credo._text import nearest
+from credo.data import Data, as_data, as_inputs
 from credo.models.contract import check_factors, check_inputs, check_prior, check_program, check_xi
 from credo.models.description import Description, describe
 from credo.models.graph import Graph, graph_of
@@ -44,10 +48,12 @@ from credo.models.sites import (
     Xi,
     in_data_plate,
     is_local,
+    is_marginalised,
     local_values,
     log_density,
     unconstrained_latents,
 )
+from credo.models.summed import combinations, mixture_of, row_terms
 from credo.models.traced import Traced, any_key
 from credo.predictive import Predictive, predictive
 from credo.predictive.conditional import Conditional
@@ -78,6 +84,9 @@ class Model(Traced):
         constants: the declared inputs as arrays, from `bind`.
         local: what latents inside the plate are. "aleatoric": noise of the inputs or of the data, over which
             p(y | x, theta) is averaged; "epistemic": a part of the hypothesis, drawn once for each draw of theta.
+        predicts: the site to predict, where that is not what is observed: a discrete latent inside the plate that is
+            summed out, or a site that the program has integrated out by hand, with `infer={"marginalised": True}`.
+        labels: whether y holds class labels: whole numbers with NaN among them are labels then, some of them missing.
 
     >>> import numpyro, numpyro.distributions as dist
     >>> def program(x, y=None):
@@ -91,15 +100,17 @@ class Model(Traced):
 
     def bind(self, data: Any) -> "Model":
         """This model for data of that shape: checked, with the names and shapes of theta known."""
-        data = as_data(data)
+        data = self.suited(data)
+        seen = data.only_labelled()
         # The values of x decide nothing here, so they are not copied.
-        x = jax.ShapeDtypeStruct(data.x.shape, jnp.float32)
-        batch = Batch(x, data.scaling.targets(data.y), data.size)  # type: ignore[arg-type]
+        x = jax.ShapeDtypeStruct(seen.x.shape, jnp.float32)
+        batch = Batch(x, seen.scaling.targets(seen.y), seen.size)  # type: ignore[arg-type]
         if self.check is not None:
             self.check(batch)
         constants = NO_INPUTS if self.inputs is None else self.inputs.bound(data)
-        bound = replace(self, rows=RowShapes.of(batch), constants=constants)
+        bound = replace(self, rows=RowShapes.of(batch, gaps=data.has_gaps), constants=constants)
         bound._look(lambda trace: check_program(trace, bound._bound.num))
+        bound._check_sums()
         if constants.items:
             bound._look(lambda trace: check_inputs(trace, bound._whole), bound._whole)
         if self.config is None:  # credo's own programs keep to it
@@ -113,6 +124,32 @@ class Model(Traced):
             if not np.all(np.isfinite(value)):
                 raise ValueError(f"the param {name!r} starts outside its constraint, or on its boundary")
         return bound
+
+    def suited(self, data: Any) -> Data:
+        """Data with targets of the kind that the model takes: labels, if it is one of classes."""
+        return as_data(data).with_labels() if self.labels else as_data(data)
+
+    def _check_sums(self) -> None:
+        """Refuse sums over discrete latents that are too long, and a site to predict that the program does not have."""
+        if self.summed_sites:
+            combinations(self.summed_sites)
+        if self.predicts not in self.predictable:
+            raise ValueError(
+                f"predicts is {self.predicts!r}{nearest(self.predicts, self.predictable)}, and the program has "
+                f"{', '.join(sorted(self.predictable))} to predict: y, discrete latents inside the plate 'data', and "
+                "sites there with infer={'marginalised': True}"
+            )
+
+    def predicting(self, site: str | None) -> "Model":
+        """This model, about another of its sites: `posterior.predict(x, of="y")`."""
+        if site is None or site == self.predicts:
+            return self
+        if site not in self.predictable:
+            raise ValueError(
+                f"of is {site!r}{nearest(site, self.predictable)}; the model can predict "
+                f"{', '.join(sorted(self.predictable))}"
+            )
+        return replace(self, predicts=site)
 
     def _check_prior(self) -> None:
         """Refuse a prior that looks at the batch."""
@@ -181,7 +218,7 @@ class Model(Traced):
         return log_prior, batch.total / batch.x.shape[0] * log_likelihood
 
     def predictive(self, theta: Theta, x: Array) -> Conditional:
-        """p(y | x, theta): the distribution at site `y`, one row per input.
+        """p(y | x, theta): the distribution at the site to predict, one row per input.
 
         Local latents that are noise (`local="aleatoric"`) are averaged over, with the same noise for every theta:
 
@@ -189,17 +226,22 @@ class Model(Traced):
 
         Those that are a part of the hypothesis are given: theta["local_noise"], a whole number, seeds them.
         """
-        trace = self._trace(theta, x, None)[0]
-        if not any(is_local(site) for site in trace.values()):
-            return trace["y"]["fn"]
+        if not self.has_local_latents:
+            return self._law(theta, x)
 
         def given(seed: Any) -> Conditional:
             values = local_values(lambda row, key: self._trace(theta, row, None, key)[0], seed, x)
-            return self._trace({**theta, **values}, x, None)[0]["y"]["fn"]
+            return self._law({**theta, **values}, x)
 
         if LOCAL_NOISE in theta or self.local == "epistemic":
             return given(theta.get(LOCAL_NOISE, 0))
         return mixed(given)
+
+    def _law(self, theta: Theta, x: Array) -> Conditional:
+        """The distribution at the site to predict, of which the discrete latents behind y are summed out."""
+        if self.predicts == "y" and self.summed_sites:
+            return mixture_of(lambda values: self._trace({**theta, **values}, x, None)[0], self.summed_sites)
+        return self._trace(theta, x, None)[0][self.predicts]["fn"]
 
     def local_noise(self, num: int) -> Theta:
         """Seeds of the local latents of `num` draws, where these are a part of the hypothesis: leaves of theta."""
@@ -214,8 +256,15 @@ class Model(Traced):
     def _log_sums(
         self, theta: Theta, batch: Batch, local: Callable[[], Key], moments: tuple[Theta, Theta] | None = None
     ) -> tuple[Array, Array]:
-        trace, log_jacobian = self._trace(theta, batch.x, batch.y, local, self._inputs_of(batch))
-        return sum(self._prior_terms(trace, moments).values(), log_jacobian), self._likelihood_of(trace, batch)
+        def parts(values: Theta, likelihood: Callable[..., Array]) -> tuple[Array, Array]:
+            trace, log_jacobian = self._trace({**theta, **values}, batch.x, batch.y, local, self._inputs_of(batch))
+            return sum(self._prior_terms(trace, moments).values(), log_jacobian), likelihood(trace)
+
+        if not self.summed_sites:
+            return parts({}, lambda trace: self._likelihood_of(trace, batch))
+        values = combinations(self.summed_sites)
+        log_prior, terms = jax.vmap(lambda own: parts(own, row_terms), out_axes=(None, 0))(values)
+        return log_prior, jnp.sum(jax.nn.logsumexp(terms, axis=0))
 
     def _likelihood_of(self, trace: dict[str, Any], batch: Batch) -> Array:
         """What the sites inside the plate `data` add up to."""
@@ -354,7 +403,7 @@ class Model(Traced):
 
 def _is_seen(site: dict[str, Any]) -> bool:
     """Whether a site is a part of the likelihood."""
-    return site["type"] == "sample" and in_data_plate(site) and not is_local(site)
+    return site["type"] == "sample" and in_data_plate(site) and not is_local(site) and not is_marginalised(site)
 
 
 def _given(key: Key | None) -> Key:

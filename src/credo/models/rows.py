@@ -17,18 +17,23 @@ class ModelConfig(dict[str, Any]):
 
 @dataclass(frozen=True)
 class RowShapes:
-    """Shape and dtype of a few rows: enough to trace a program, and hashable, so compiled code is shared."""
+    """Shape and dtype of a few rows: enough to trace a program, and hashable, so compiled code is shared.
+
+    `gaps` says whether rows may miss some of their targets.
+    """
 
     x_shape: tuple[int, ...]
     x_dtype: str
     y_shape: tuple[int, ...] | None
     y_dtype: str
+    gaps: bool = False
 
     @classmethod
-    def of(cls, batch: Batch) -> "RowShapes":
+    def of(cls, batch: Batch, *, gaps: bool = False) -> "RowShapes":
         # Two rows where there are two: one row would hide a program that confuses rows with columns.
         num = min(2, batch.x.shape[0])
-        return cls((num, *batch.x.shape[1:]), str(batch.x.dtype), (num, *batch.y.shape[1:]), str(batch.y.dtype))
+        x, y = batch.x, batch.y
+        return cls((num, *x.shape[1:]), str(x.dtype), (num, *y.shape[1:]), str(y.dtype), gaps)
 
     @classmethod
     def of_inputs(cls, x: Any) -> "RowShapes":

@@ -3,6 +3,9 @@
 - a *latent*, drawn outside the plate `data`, is a part of theta;
 - a *local latent*, drawn inside it, has one value per row: it is not a part of theta, and is drawn afresh in every run
   of training; a prediction draws it with noise that depends on the draw and on what the row holds;
+- a *summed* site, discrete and drawn inside the plate, takes every value it can have: its rows are sums over them;
+- a *marginalised* site, `sample(name, law, infer={"marginalised": True})` inside the plate, is what y would be without
+  what the program has integrated out by hand: nothing depends on its value, it has a law to predict from;
 - a *param*, one of xi, is learned or given: it has no prior, and so no Jacobian either.
 """
 
@@ -21,6 +24,7 @@ from numpyro.distributions import biject_to, constraints
 from numpyro.primitives import Messenger
 
 from credo import random
+from credo.predictive.missing import observed_part
 from credo.typing import Array, Key, Theta
 
 SiteOfTrace = Mapping[str, Any]
@@ -58,12 +62,16 @@ class Sites(Messenger):
         theta: unconstrained latents by name, xi that take precedence over those in `xi`, and `local_values`.
         xi: unconstrained params by name.
         local_key: called if there is a local latent; None leaves it to the enclosing `seed` handler.
+        gaps: whether rows of y may miss some of their targets, which are then left out of its law.
     """
 
-    def __init__(self, theta: Theta, xi: Theta, local_key: Callable[[], Key] | None = None) -> None:
+    def __init__(
+        self, theta: Theta, xi: Theta, local_key: Callable[[], Key] | None = None, *, gaps: bool = False
+    ) -> None:
         super().__init__(None)
         self.values = {**xi, **theta}
         self.local_key = local_key
+        self.gaps = gaps
         self.log_jacobian: Array = jnp.zeros(())
         self.num_local = 0
         self.types: dict[str, str] = {}
@@ -75,6 +83,11 @@ class Sites(Messenger):
             raise ValueError(f"the name {msg['name']!r} is both a `param` and a `sample` site; rename one of them")
         if msg["type"] == "param":
             self._set_param(msg)
+        elif msg["name"] == "y":
+            if self.gaps and msg["is_observed"]:
+                msg["fn"] = observed_part(msg["fn"], msg["value"])
+        elif is_summed(msg):
+            self._set_summed(msg)
         elif is_local(msg):
             self._set_local(msg)
         elif is_latent(msg) and msg["name"] in self.values:
@@ -95,6 +108,12 @@ class Sites(Messenger):
         else:
             msg["value"] = _initial_value(msg)
 
+    def _set_summed(self, msg: dict[str, Any]) -> None:
+        if msg["name"] in self.values:
+            # One value for all rows, which it broadcasts against.
+            value = jnp.asarray(self.values[msg["name"]])
+            msg["value"] = value.reshape((1,) * len(msg["fn"].batch_shape))
+
     def _set_local(self, msg: dict[str, Any]) -> None:
         if msg["name"] in self.values:
             msg["value"] = jnp.moveaxis(self.values[msg["name"]], 0, row_axis(msg))
@@ -110,8 +129,19 @@ def is_latent(site: SiteOfTrace) -> bool:
 
 
 def is_local(site: SiteOfTrace) -> bool:
-    """Whether a site is drawn inside the plate `data` and not observed: one value per row."""
-    return _is_drawn(site) and in_data_plate(site)
+    """Whether a site is drawn inside the plate `data` and not observed or summed over: one value per row."""
+    return _is_drawn(site) and in_data_plate(site) and not is_summed(site)
+
+
+def is_summed(site: SiteOfTrace) -> bool:
+    """Whether a site inside the plate `data` is discrete, with finitely many values: its rows are sums over these."""
+    is_inside = _is_drawn(site) and in_data_plate(site)
+    return is_inside and site["fn"].support.is_discrete and bool(stripped(site["fn"]).has_enumerate_support)
+
+
+def is_marginalised(site: SiteOfTrace) -> bool:
+    """Whether a site is what y would be without what the program has integrated out by hand."""
+    return site["type"] == "sample" and bool((site.get("infer") or {}).get("marginalised"))
 
 
 def is_factor(site: SiteOfTrace) -> bool:
@@ -124,7 +154,8 @@ def in_data_plate(site: SiteOfTrace) -> bool:
 
 
 def _is_drawn(site: SiteOfTrace) -> bool:
-    return site["type"] == "sample" and not site["is_observed"] and site["name"] != "y"
+    is_drawn = site["type"] == "sample" and not site["is_observed"] and site["name"] != "y"
+    return is_drawn and not is_marginalised(site)
 
 
 def _is_real(support: Any) -> bool:
@@ -196,6 +227,21 @@ def log_density(site: SiteOfTrace, moments: tuple[Theta, Theta] | None = None) -
     return log_prob if site["scale"] is None else site["scale"] * log_prob
 
 
+def row_log_density(site: SiteOfTrace) -> Array:
+    """log p(value | parents) of each row of a site inside the plate `data`, (rows,) or (1,)."""
+    log_prob = site["fn"].log_prob(site["value"])
+    if log_prob.ndim > 1:
+        axis = log_prob.ndim + data_plate(site).dim
+        log_prob = jnp.sum(log_prob, tuple(other for other in range(log_prob.ndim) if other != axis))
+    return log_prob if site["scale"] is None else site["scale"] * log_prob
+
+
+def data_plate(site: SiteOfTrace) -> Any:
+    """The plate of the rows, for a site inside it."""
+    (plate,) = (frame for frame in site["cond_indep_stack"] if frame.name == "data")
+    return plate
+
+
 def normal_of(site: SiteOfTrace) -> dist.Normal | None:
     """The normal that a latent is drawn from, stripped of its shape; None for any other site."""
     bare = stripped(site["fn"]) if is_latent(site) else None
@@ -232,5 +278,4 @@ def local_values(run: Callable[[Array, Callable[[], Key]], Mapping[str, Any]], s
 
 def row_axis(site: SiteOfTrace) -> int:
     """The axis of a local latent's value that the rows are along, counted from the end."""
-    (plate,) = (frame for frame in site["cond_indep_stack"] if frame.name == "data")
-    return plate.dim - site["fn"].event_dim
+    return data_plate(site).dim - site["fn"].event_dim

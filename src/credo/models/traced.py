@@ -21,6 +21,8 @@ from credo.models.sites import (
     is_factor,
     is_latent,
     is_local,
+    is_marginalised,
+    is_summed,
     normal_of,
     stripped,
     unconstrained_latents,
@@ -47,6 +49,8 @@ class Traced:
     xi: Xi | None = None
     constants: Inputs = NO_INPUTS
     local: Literal["aleatoric", "epistemic"] = "aleatoric"
+    predicts: str = "y"
+    labels: bool = False
 
     def __post_init__(self) -> None:
         require_one_of(("aleatoric", "epistemic"), local=self.local)
@@ -100,6 +104,26 @@ class Traced:
     def has_local_latents(self) -> bool:
         """Whether the program draws latents inside the plate `data`, one value per row."""
         return self._look(lambda trace: any(is_local(site) for site in trace.values()))
+
+    @cached_property
+    def summed_sites(self) -> dict[str, tuple[int, ...]]:
+        """The discrete latents inside the plate `data`, and the values that each is summed over."""
+
+        def values(site: Any) -> tuple[int, ...]:
+            # The values are known while nothing is computed.
+            with jax.ensure_compile_time_eval():
+                return tuple(np.ravel(stripped(site["fn"]).enumerate_support(expand=False)).tolist())
+
+        return self._look(lambda trace: {name: values(site) for name, site in trace.items() if is_summed(site)})
+
+    @cached_property
+    def predictable(self) -> frozenset[str]:
+        """The sites that have a law to predict from: y, what is summed over, and what is integrated out by hand."""
+
+        def is_predictable(name: str, site: Any) -> bool:
+            return name == "y" or is_summed(site) or is_marginalised(site)
+
+        return self._look(lambda trace: frozenset(n for n, site in trace.items() if is_predictable(n, site)))
 
     # -- xi ------------------------------------------------------------------------------------------------
 
@@ -201,7 +225,7 @@ class Traced:
         inputs: Mapping[str, Any] | None = None,
     ) -> tuple[dict[str, Any], Array]:
         """A run of the program at theta; without inputs, with some that stand for those on which y does not depend."""
-        sites = Sites(theta, self.frozen_xi, local or any_key)
+        sites = Sites(theta, self.frozen_xi, local or any_key, gaps=self.rows is not None and self.rows.gaps)
         given = self._examples if inputs is None else inputs
         # Every latent is given and nobody reads an unobserved y: the compiler drops what the seed draws.
         with handlers.trace() as trace, handlers.seed(rng_seed=0), sites, Masks(theta):

@@ -53,8 +53,8 @@ class Posterior(Protocol):
     def sample(self, key: Key, num: int) -> Theta:
         """`num` draws of theta: every leaf gains a leading axis."""
 
-    def predict(self, x: Any, *, num_draws: int | None = None) -> Predictive:
-        """The marginal p(y | x, D)."""
+    def predict(self, x: Any, *, num_draws: int | None = None, of: str | None = None) -> Predictive:
+        """The marginal p(y | x, D), of the site to predict or of another."""
 
     def placed(self, data: Data) -> Self:
         """This posterior with what it must know of the data it came from."""
@@ -82,7 +82,7 @@ class BasePosterior:
     def placed(self, data: Data) -> Self:
         """This posterior with what it must know of the data it came from."""
         rows = np.linspace(0, data.size - 1, min(NUM_PROBES, data.size)).round().astype(int)
-        provenance = replace(self.provenance, num_data=data.size)
+        provenance = replace(self.provenance, num_data=data.num_labelled)
         return replace(self, scaling=data.scaling, probes=data.x[rows], provenance=provenance)  # type: ignore[type-var]
 
     @property
@@ -109,13 +109,20 @@ class BasePosterior:
         """x as an array with rows as in training, or an error that says what does not fit."""
         return as_inputs(x, like=self.model.rows.x_shape[1:] if self.model.rows else None)
 
-    def predict(self, x: Any, *, num_draws: int | None = None) -> Predictive:
+    def about(self, site: str) -> Self:
+        """This posterior, of which another site is predicted: "y" is what was observed."""
+        return replace(self, model=self.model.predicting(site))  # type: ignore[type-var]
+
+    def predict(self, x: Any, *, num_draws: int | None = None, of: str | None = None) -> Predictive:
         """The marginal p(y | x, D), averaged over draws of theta: the same ones at every call.
 
         Arguments:
             x: inputs in the user's units, (rows, …) as in training.
             num_draws: how many draws to average; 100 by default.
+            of: the site to predict, where the model has another than what was observed ("y").
         """
+        if of is not None:
+            return self.about(of).predict(x, num_draws=num_draws)
         inputs, num = self.inputs(x), at_least_one(num_draws=num_draws, default=NUM_PREDICTIVE_DRAWS)
         theta = self.sample(random.key(self.provenance.seed), num)
         return predictive(self.model, {**theta, **self.model.local_noise(num)}, inputs, scaling=self.scaling)

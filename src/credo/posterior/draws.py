@@ -95,13 +95,16 @@ class Draws(BasePosterior):
 
     # -- use -----------------------------------------------------------------------------------------------
 
-    def predict(self, x: Any, *, num_draws: int | None = None) -> Predictive:
+    def predict(self, x: Any, *, num_draws: int | None = None, of: str | None = None) -> Predictive:
         """The marginal p(y | x, D) = Σᵢ wᵢ p(y | x, thetaᵢ).
 
         Arguments:
             x: inputs in the user's units, (rows, …) as in training.
             num_draws: how many draws to average, evenly spaced over all chains; all of them by default.
+            of: the site to predict, where the model has another than what was observed ("y").
         """
+        if of is not None:
+            return self.about(of).predict(x, num_draws=num_draws)
         inputs, (theta, weights) = self.inputs(x), self._flat
         if num_draws is not None:
             num = min(at_least_one(num_draws=num_draws), len(weights))

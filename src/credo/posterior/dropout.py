@@ -86,13 +86,16 @@ class Dropout(BasePosterior):
         keys = jax.random.split(key, at_least_one(num=num))
         return jax.tree.map(np.asarray, _draws(sizes, self.kind, self.rates, keys))
 
-    def predict(self, x: Any, *, num_draws: int | None = None) -> Predictive:
+    def predict(self, x: Any, *, num_draws: int | None = None, of: str | None = None) -> Predictive:
         """The marginal p(y | x, D), averaged over masks: the same ones at every call.
 
         Arguments:
             x: inputs in the user's units, (rows, …) as in training.
             num_draws: how many masks to average; 100 by default.
+            of: the site to predict, where the model has another than what was observed ("y").
         """
+        if of is not None:
+            return self.about(of).predict(x, num_draws=num_draws)
         inputs, num = self.inputs(x), at_least_one(num_draws=num_draws, default=NUM_PREDICTIVE_DRAWS)
         masks = self.sample_masks(random.key(self.provenance.seed), num)
         # The weights once for all draws: with the masks apart, no more than these is drawn.

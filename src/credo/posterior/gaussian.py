@@ -69,13 +69,16 @@ class Gaussian(Linearised):
         """Mean and variance of each entry of theta."""
         return self.mean, {name: np.zeros(leaf.shape) for name, leaf in self.mean.items()} | self.root.variance()
 
-    def predict(self, x: Any, *, num_draws: int | None = None) -> Predictive:
+    def predict(self, x: Any, *, num_draws: int | None = None, of: str | None = None) -> Predictive:
         """The marginal p(y | x, D): of draws of theta, or of the network linearised around the mean.
 
         Arguments:
             x: inputs in the user's units, (rows, …) as in training.
             num_draws: of theta, 100 by default; of a linearised network's outputs, 1,000.
+            of: the site to predict, where the model has another than what was observed ("y").
         """
+        if of is not None:
+            return self.about(of).predict(x, num_draws=num_draws)
         if self.prediction == "draws":
             return super().predict(x, num_draws=num_draws)
         inputs, num = self.inputs(x), at_least_one(num_draws=num_draws, default=NUM_OUTPUT_DRAWS)

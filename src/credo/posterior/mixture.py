@@ -62,7 +62,7 @@ class Mixture(BasePosterior):
     def placed(self, data: Data) -> Self:
         """This posterior with what it must know of the data it came from."""
         members = tuple(member.placed(data) for member in self.members)
-        return replace(self, members=members, provenance=replace(self.provenance, num_data=data.size))
+        return replace(self, members=members, provenance=replace(self.provenance, num_data=data.num_labelled))
 
     @property
     def model(self) -> Model:  # type: ignore[override]
@@ -164,16 +164,23 @@ class Mixture(BasePosterior):
         members, counts = range(len(self.members)), [len(shares) for shares in weights]
         return self._joined(thetas, members, counts), np.concatenate(weights), np.repeat(members, counts)
 
+    def about(self, site: str) -> Self:
+        """This posterior, of which another site is predicted: "y" is what was observed."""
+        return replace(self, members=tuple(member.about(site) for member in self.members))
+
     # -- use -----------------------------------------------------------------------------------------------
 
-    def predict(self, x: Any, *, num_draws: int | None = None) -> Predictive:
+    def predict(self, x: Any, *, num_draws: int | None = None, of: str | None = None) -> Predictive:
         """The marginal p(y | x, D), averaged over draws of all members: the same ones at every call.
 
         Arguments:
             x: inputs in the user's units, (rows, …) as in training.
             num_draws: how many draws to average in all, spread evenly over the members and at least one of each;
                 100 by default.
+            of: the site to predict, where the model has another than what was observed ("y").
         """
+        if of is not None:
+            return self.about(of).predict(x, num_draws=num_draws)
         return self._predict(x, at_least_one(num_draws=num_draws, default=NUM_PREDICTIVE_DRAWS))[0]
 
     def _predict(self, x: Any, num: int) -> tuple[Predictive, np.ndarray]:

@@ -57,6 +57,12 @@ for kind in (dist.BernoulliLogits, dist.BernoulliProbs):
     class_probs.register(kind, lambda conditional: jnp.stack([1 - conditional.probs, conditional.probs], axis=-1))
 
 
+@class_probs.register
+def _(conditional: dist.ExpandedDistribution) -> Array | None:
+    probs = class_probs(conditional.base_dist)
+    return None if probs is None else jnp.broadcast_to(probs, (*conditional.batch_shape, probs.shape[-1]))
+
+
 @singledispatch
 def each_output(conditional: Conditional) -> Any:
     """The distribution of each output alone, with its `cdf` and `icdf` if there are any: a tree, to be stacked."""

@@ -1,4 +1,4 @@
-"""p(y | x, theta) as an average over noise inside the model, such as errors of the inputs.
+"""p(y | x, theta) as an average over noise inside the model, such as errors of the inputs, or as a finite mixture.
 
     p(y | x, theta) = ∫ p(y | x, l, theta) p(l | x, theta) dl ≈ 1/K Σₖ p(y | x, lₖ, theta)
 
@@ -29,13 +29,15 @@ NUM_LOCAL_DRAWS = 32
 
 
 class Mixed(NamedTuple):
-    """The average of K distributions of y with equal weights.
+    """The average of K distributions of y: draws with equal weights, or the parts of a finite mixture.
 
     Arguments:
         parts: a NumPyro distribution of which every array has a leading axis of K.
+        log_weights: of the parts of a mixture in each row, (K, rows).
     """
 
     parts: Any
+    log_weights: Any = None
 
     def shape(self) -> tuple[int, ...]:
         """Of y, (rows, output…)."""
@@ -50,31 +52,47 @@ class Mixed(NamedTuple):
         """function(part) of every part, (K, …)."""
         return jax.vmap(function)(self.parts)
 
+    def average(self, values: Array) -> Array:
+        """Σₖ wₖ valuesₖ, from values of every part, (K, rows, …)."""
+        if self.log_weights is None:
+            return jnp.mean(values, axis=0)
+        weights = jnp.exp(self.log_weights)
+        return jnp.sum(weights.reshape(weights.shape + (1,) * (values.ndim - 2)) * values, axis=0)
+
+    def spread(self, squares: Array) -> Array:
+        """The average of squared deviations of every part from the mean; of draws K/(K − 1) of it, unbiased."""
+        num = len(squares)
+        return self.average(squares) * (num / (num - 1) if self.log_weights is None else 1.0)
+
     @property
     def mean(self) -> Array:
-        """E[y] = 1/K Σₖ Eₖ[y]."""
-        return jnp.mean(self.of_parts(lambda part: part.mean), axis=0)
+        """E[y] = Σₖ wₖ Eₖ[y]."""
+        return self.average(self.of_parts(lambda part: part.mean))
 
     @property
     def variance(self) -> Array:
-        """Var[y] = 1/K Σₖ Varₖ[y] + 1/(K − 1) Σₖ (Eₖ[y] − E[y])²: unbiased."""
-        spread = jnp.var(self.of_parts(lambda part: part.mean), axis=0, ddof=1)
-        return jnp.mean(self.of_parts(lambda part: part.variance), axis=0) + spread
+        """Var[y] = Σₖ wₖ Varₖ[y] + Σₖ wₖ (Eₖ[y] − E[y])²."""
+        squares = (self.of_parts(lambda part: part.mean) - self.mean) ** 2
+        return self.average(self.of_parts(lambda part: part.variance)) + self.spread(squares)
 
     def log_prob(self, value: Array) -> Array:
-        """log 1/K Σₖ pₖ(y) of each row."""
+        """log Σₖ wₖ pₖ(y) of each row."""
         log_probs = self.of_parts(lambda part: part.log_prob(value))
-        return jax.nn.logsumexp(log_probs, axis=0) - math.log(len(log_probs))
+        log_weights = -math.log(len(log_probs)) if self.log_weights is None else self.log_weights
+        return jax.nn.logsumexp(log_probs + log_weights, axis=0)
 
     def cdf(self, value: Array) -> Array:
-        """1/K Σₖ Pₖ(Y ≤ value) of each output alone."""
-        return jnp.mean(self.of_parts(lambda part: cdf_of(each_output(part), value)), axis=0)
+        """Σₖ wₖ Pₖ(Y ≤ value) of each output alone."""
+        return self.average(self.of_parts(lambda part: cdf_of(each_output(part), value)))
 
     def sample(self, key: Key) -> Array:
         """One y for each row, of a part that is drawn for it."""
         choice_key, noise_key = jax.random.split(key)
         drawn = self.of_parts(lambda part: sample_of(part, noise_key))
-        chosen = jax.random.randint(choice_key, (drawn.shape[1],), 0, len(drawn))
+        if self.log_weights is None:
+            chosen = jax.random.randint(choice_key, (drawn.shape[1],), 0, len(drawn))
+        else:
+            chosen = jax.random.categorical(choice_key, self.log_weights, axis=0)
         return drawn[chosen, jnp.arange(drawn.shape[1])]
 
 
@@ -93,12 +111,12 @@ def mixed(given: Callable[[Array], Conditional]) -> Mixed:
 @class_probs.register
 def _(conditional: Mixed) -> Array | None:
     probs = conditional.of_parts(class_probs)
-    return None if probs is None else jnp.mean(probs, axis=0)
+    return None if probs is None else conditional.average(probs)
 
 
 @covariance_of.register
 def _(conditional: Mixed) -> Array:
     means = conditional.of_parts(lambda part: as_vector(part.mean))
-    centred = means - jnp.mean(means, axis=0)
-    spread = jnp.einsum("kni,knj->nij", centred, centred) / (len(means) - 1)
-    return jnp.mean(conditional.of_parts(covariance_of), axis=0) + spread
+    centred = means - conditional.average(means)
+    spread = conditional.spread(centred[..., :, None] * centred[..., None, :])
+    return conditional.average(conditional.of_parts(covariance_of)) + spread

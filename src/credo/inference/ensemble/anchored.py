@@ -22,6 +22,7 @@ from jax.scipy.linalg import solve_triangular
 from numpyro.distributions import constraints
 
 from credo import random
+from credo.data import is_observed
 from credo.inference.method import Method, Wrapper
 from credo.inference.outcome import Outcome
 from credo.inference.plan import Plan
@@ -126,11 +127,16 @@ class AnchoredModel(Model):
         σ is held fixed: one that is learned would chase the noise that is made from it, and grow without end.
         """
         bare = stripped(predictive)
+        if isinstance(bare, dist.MaskedDistribution):  # some targets of a row are missing
+            bare = bare.base_dist
+        if self.rows is not None and self.rows.gaps and not isinstance(bare, dist.Normal):
+            raise ValueError("anchored=True: some targets of a row are missing, and their noise is not independent")
         key = jax.random.fold_in(random.key(0), self.seed)
         if isinstance(bare, dist.Normal):
             noise = _noise(key, rows, jnp.shape(batch.y)[1:])
             scale = jax.lax.stop_gradient(jnp.sqrt(predictive.variance))
-            return -jnp.sum(noise * (batch.y - predictive.mean) / scale)
+            residual = jnp.where(is_observed(batch.y), batch.y - predictive.mean, 0.0)
+            return -jnp.sum(noise * residual / scale)
         if isinstance(bare, dist.MultivariateNormal):
             noise = _noise(key, rows, jnp.shape(batch.y)[1:])
             residual = (batch.y - predictive.mean)[..., None]

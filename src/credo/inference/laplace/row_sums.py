@@ -14,8 +14,10 @@ from jax.flatten_util import ravel_pytree
 
 from credo.covariance.layers import Jacobian, Layer, jacobians, layers_of, row_jacobian
 from credo.covariance.layout import Layout, single_layers
-from credo.models.outputs import Outputs, outputs_of
+from credo.data import is_observed
+from credo.models.outputs import NormalOutputs, Outputs, outputs_of
 from credo.models.program import Model
+from credo.predictive.missing import observed_log_prob
 from credo.typing import Array, Batch, Theta
 
 CurvatureKind = Literal["ggn", "fisher", "hessian"]
@@ -42,6 +44,8 @@ class Problem(NamedTuple):
 
     @classmethod
     def of(cls, model: Model, theta: Theta, names: tuple[str, ...], kind: CurvatureKind) -> "Problem":
+        # The curvature is that of what was observed, whatever is predicted.
+        model = model.predicting("y")
         outputs = outputs_of(model, theta) if kind == "ggn" else None
         found = cls(model, names, kind, outputs, ())
         example = model.example()
@@ -60,9 +64,31 @@ class Problem(NamedTuple):
         """
         distribution = self.model.predictive({**theta, **some}, x)
         if self.outputs is None:
-            return distribution.log_prob(y)[:, None]
+            return self._log_prob(distribution, y)[:, None]
         at = self.outputs.read(self.model.predictive(theta, x))
-        return self.outputs.informed(self.outputs.read(distribution), at)
+        informed = self.outputs.informed(self.outputs.read(distribution), at)
+        return jnp.where(self._observed(y, informed.shape[1]), informed, 0.0) if self.has_gaps else informed
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether rows miss some of their targets."""
+        return self.model.rows is not None and self.model.rows.gaps
+
+    def _observed(self, y: Array, num: int) -> Array:
+        """Which outputs are of targets that are there: the others are not informed by the row."""
+        if not isinstance(self.outputs, NormalOutputs):
+            raise ValueError(
+                "Laplace: some targets of a row are missing, and outputs of this likelihood cannot be told apart; use "
+                "curvature='fisher' with prediction='draws', independent noise, or another method"
+            )
+        return jnp.tile(is_observed(y), (1, num // y.shape[1]))
+
+    def _log_prob(self, distribution: Any, y: Array) -> Array:
+        return observed_log_prob(distribution, y) if self.has_gaps else distribution.log_prob(y)
+
+    def log_likelihood(self, theta: Theta, x: Array, y: Array, seen: Array) -> Array:
+        """Σ log p(y | x, theta) over the rows that count."""
+        return jnp.sum(seen * self._log_prob(self.model.predictive(theta, x), y))
 
     def function(self, theta: Theta, x: Array, y: Array, seen: Array | None = None) -> Callable[[Theta], Array]:
         """`informed` as a function of some arrays alone; rows that were seen before count nothing."""
@@ -222,7 +248,7 @@ def log_likelihood(problem: Problem, theta: Theta, data: Batch) -> Array:
     """Σ log p(y | x, theta) over all rows, block by block."""
 
     def add(total: Array, x: Array, y: Array, seen: Array) -> Array:
-        return total + _log_likelihood(problem, theta, x, y, seen)
+        return total + problem.log_likelihood(theta, x, y, seen)
 
     return _over_blocks(add, jnp.zeros(()), data, MAX_ROWS_PER_BLOCK)
 
@@ -236,10 +262,6 @@ def gradient(problem: Problem, theta: Theta, data: Batch) -> Theta:
     return {name: slope[name] + prior[name] for name in some}
 
 
-def _log_likelihood(problem: Problem, theta: Theta, x: Array, y: Array, seen: Array) -> Array:
-    return jnp.sum(seen * problem.model.predictive(theta, x).log_prob(y))
-
-
 @partial(jax.jit, static_argnums=0)
 def hessian(problem: Problem, theta: Theta, data: Batch) -> Array:
     """−∇² of the log likelihood over the flat vector of the uncertain arrays."""
@@ -247,7 +269,7 @@ def hessian(problem: Problem, theta: Theta, data: Batch) -> Array:
 
     def add(total: Array, x: Array, y: Array, seen: Array) -> Array:
         def loss(vector: Array) -> Array:
-            return -_log_likelihood(problem, {**theta, **unravel(vector)}, x, y, seen)
+            return -problem.log_likelihood({**theta, **unravel(vector)}, x, y, seen)
 
         return total + jax.hessian(loss)(flat)
 
@@ -266,7 +288,7 @@ def products(problem: Problem, theta: Theta, data: Batch, vectors: Array) -> Arr
             return function(unravel(vector))
 
         def loss(vector: Array) -> Array:
-            return -_log_likelihood(problem, {**theta, **unravel(vector)}, x, y, seen)
+            return -problem.log_likelihood({**theta, **unravel(vector)}, x, y, seen)
 
         def product(vector: Array) -> Array:
             if problem.kind == "hessian":

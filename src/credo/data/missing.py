@@ -1,0 +1,48 @@
+"""Missing targets: how users write them, and how arrays hold them: NaN for a number, `MISSING_LABEL` for a label."""
+
+from typing import Any
+
+import numpy as np
+
+# A label that nobody can have given: users' labels fit into 32 bits together with their negatives.
+MISSING_LABEL = int(np.iinfo(np.int32).min)
+
+
+def is_observed(y: Any) -> Any:
+    """Which targets are there, in the shape of y, an array of NumPy's or JAX's.
+
+    >>> print(is_observed(np.array([0.5, np.nan])))
+    [ True False]
+    """
+    return y == y if y.dtype.kind == "f" else y != MISSING_LABEL
+
+
+def filled(y: Any) -> Any:
+    """Targets with None, masked or otherwise missing entries as an array that holds them.
+
+    >>> filled([0.5, None]), filled([2, None])[0]
+    (array([0.5, nan]), np.int64(2))
+    """
+    if isinstance(y, np.ma.MaskedArray):
+        missing, values = np.ma.getmaskarray(y), np.ma.getdata(y)
+    else:
+        try:
+            values = np.asarray(y)
+        except ValueError:  # rows of different lengths, which the caller refuses
+            return y
+        if values.dtype != object:
+            return values
+        missing = np.vectorize(_is_nothing, otypes=[bool])(values)
+    if not missing.any() or missing.all():
+        return np.full(values.shape, np.nan) if values.size and missing.all() else values
+    known = np.asarray(values[~missing].tolist())
+    if known.dtype.kind not in "biuf":
+        return values
+    whole = np.empty(values.shape, np.float64 if known.dtype.kind == "f" else np.int64)
+    whole[~missing], whole[missing] = known, np.nan if whole.dtype.kind == "f" else MISSING_LABEL
+    return whole
+
+
+def _is_nothing(value: Any) -> bool:
+    # pandas' NA cannot be compared, not even with itself.
+    return value is None or type(value).__name__ == "NAType" or (isinstance(value, float) and value != value)
