@@ -106,7 +106,7 @@ class Data:
     @cached_property
     def labelled(self) -> np.ndarray:
         """Which rows have a target, or some of their targets: (N,)."""
-        return self.observed.reshape(self.size, -1).any(axis=1)
+        return np.asarray(self.observed.reshape(self.size, -1).any(axis=1))
 
     @property
     def num_labelled(self) -> int:
