@@ -47,8 +47,7 @@ from credo.models.sites import (
     LOCAL_NOISE,
     Xi,
     in_data_plate,
-    is_local,
-    is_marginalised,
+    is_seen,
     local_values,
     log_density,
     unconstrained_latents,
@@ -226,6 +225,8 @@ class Model(Traced):
 
         Those that are a part of the hypothesis are given: theta["local_noise"], a whole number, seeds them.
         """
+        if self.rows is None:
+            return replace(self, rows=RowShapes.of_inputs(x)).predictive(theta, x)
         if not self.has_local_latents:
             return self._law(theta, x)
 
@@ -268,7 +269,7 @@ class Model(Traced):
 
     def _likelihood_of(self, trace: dict[str, Any], batch: Batch) -> Array:
         """What the sites inside the plate `data` add up to."""
-        return sum((log_density(site) for site in trace.values() if _is_seen(site)), jnp.zeros(()))
+        return sum((log_density(site) for site in trace.values() if is_seen(site)), jnp.zeros(()))
 
     def _prior_terms(self, trace: dict[str, Any], moments: tuple[Theta, Theta] | None = None) -> dict[str, Array]:
         """What each site outside the plate `data` adds to log p(theta), without the log-Jacobians."""
@@ -399,11 +400,6 @@ class Model(Traced):
         if self.rows is not None:
             check_xi(self._xi_shapes, chosen.arrays())
         return replace(self, xi=chosen)
-
-
-def _is_seen(site: dict[str, Any]) -> bool:
-    """Whether a site is a part of the likelihood."""
-    return site["type"] == "sample" and in_data_plate(site) and not is_local(site) and not is_marginalised(site)
 
 
 def _given(key: Key | None) -> Key:

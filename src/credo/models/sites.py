@@ -144,6 +144,11 @@ def is_marginalised(site: SiteOfTrace) -> bool:
     return site["type"] == "sample" and bool((site.get("infer") or {}).get("marginalised"))
 
 
+def is_seen(site: SiteOfTrace) -> bool:
+    """Whether a site is a part of the likelihood."""
+    return site["type"] == "sample" and in_data_plate(site) and not is_local(site) and not is_marginalised(site)
+
+
 def is_factor(site: SiteOfTrace) -> bool:
     """Whether a site is observed outside the plate `data`: a condition on the latents, part of the prior."""
     return site["type"] == "sample" and site["is_observed"] and not in_data_plate(site)
@@ -189,20 +194,18 @@ def _initial_value(param: SiteOfTrace) -> Array | None:
 
 def unconstrained_latents(trace: Mapping[str, Any]) -> Theta:
     """The latents of a trace in unconstrained form: theta."""
-    return {
-        name: jnp.asarray(biject_to(site["fn"].support).inv(site["value"]), jnp.float32)
-        for name, site in trace.items()
-        if is_latent(site)
-    }
+    return {name: unconstrained(site) for name, site in trace.items() if is_latent(site)}
 
 
 def unconstrained_params(trace: Mapping[str, Any]) -> Theta:
     """The params of a trace in unconstrained form: xi."""
-    return {
-        name: jnp.asarray(bijector(site).inv(site["value"]), jnp.float32)
-        for name, site in trace.items()
-        if site["type"] == "param"
-    }
+    return {name: unconstrained(site) for name, site in trace.items() if site["type"] == "param"}
+
+
+def unconstrained(site: SiteOfTrace) -> Array:
+    """The value of a latent or a param on the real numbers, from where its bijector leads to its support."""
+    transform = bijector(site) if site["type"] == "param" else biject_to(site["fn"].support)
+    return jnp.asarray(transform.inv(site["value"]), jnp.float32)
 
 
 def zeros_for_y(site: SiteOfTrace) -> Array | None:

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 
-from credo.models.sites import in_data_plate, is_marginalised, is_summed, row_log_density, stripped
+from credo.models.sites import is_seen, row_log_density, stripped
 from credo.predictive.conditional import Conditional, class_probs
 from credo.predictive.mixed import Mixed
 from credo.typing import Array, Theta
@@ -40,13 +40,7 @@ def combinations(supports: Mapping[str, tuple[int, ...]]) -> dict[str, np.ndarra
 
 def row_terms(trace: Mapping[str, Any]) -> Array:
     """What the sites inside the plate `data` add up to in each row, (rows,); local latents count nothing."""
-    seen = [site for site in trace.values() if _counts(site)]
-    return sum((row_log_density(site) for site in seen), jnp.zeros(()))
-
-
-def _counts(site: Any) -> bool:
-    is_seen = site["type"] == "sample" and in_data_plate(site) and not is_marginalised(site)
-    return is_seen and (site["is_observed"] or is_summed(site))
+    return sum((row_log_density(site) for site in trace.values() if is_seen(site)), jnp.zeros(()))
 
 
 def mixture_of(run: Callable[[Theta], Mapping[str, Any]], supports: Mapping[str, tuple[int, ...]]) -> Conditional:

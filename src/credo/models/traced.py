@@ -13,22 +13,10 @@ from numpyro import handlers
 from credo import random
 from credo._checks import require_one_of
 from credo._dataflow import dependencies
+from credo.models.facts import Fact, fact_of
 from credo.models.inputs import NO_INPUTS, NUM_EXAMPLE_ROWS, Inputs, as_declared
 from credo.models.rows import ModelConfig, RowShapes
-from credo.models.sites import (
-    Sites,
-    Xi,
-    is_factor,
-    is_latent,
-    is_local,
-    is_marginalised,
-    is_summed,
-    normal_of,
-    stripped,
-    unconstrained_latents,
-    unconstrained_params,
-    zeros_for_y,
-)
+from credo.models.sites import Sites, Xi, unconstrained_params, zeros_for_y
 from credo.networks.masks import Masks
 from credo.typing import Array, Batch, Key, Program, Theta
 
@@ -71,10 +59,18 @@ class Traced:
     # -- what is drawn ---------------------------------------------------------------------------------------
 
     @cached_property
+    def _facts(self) -> dict[str, Fact]:
+        """What each site is, in the order of the program: from one run of it."""
+        return self._look(lambda trace: {name: fact_of(site) for name, site in trace.items()})
+
+    def _named(self, is_one: Callable[[Fact], bool]) -> frozenset[str]:
+        return frozenset(name for name, fact in self._facts.items() if is_one(fact))
+
+    @cached_property
     def template(self) -> dict[str, jax.ShapeDtypeStruct]:
         """theta as names, shapes and dtypes, in the order the program draws them."""
-        shapes = self._look(lambda trace: _shapes(unconstrained_latents(trace)))
-        return {name: jax.ShapeDtypeStruct(shape, jnp.float32) for name, shape in shapes.items()}
+        latents = {name: fact.shape for name, fact in self._facts.items() if fact.is_latent}
+        return {name: jax.ShapeDtypeStruct(shape, jnp.float32) for name, shape in latents.items()}
 
     @property
     def num_parameters(self) -> int:
@@ -84,46 +80,32 @@ class Traced:
     @cached_property
     def closed_form_sites(self) -> frozenset[str]:
         """The normal latents, whose expected log density `log_parts` has in closed form."""
-        return self._look(lambda trace: frozenset(name for name, site in trace.items() if normal_of(site) is not None))
+        return self._named(lambda fact: fact.is_normal)
 
     @cached_property
     def factors(self) -> frozenset[str]:
         """The sites outside the plate `data` that are observed: they condition the latents, and draw nothing."""
-        return self._look(lambda trace: frozenset(name for name, site in trace.items() if is_factor(site)))
+        return self._named(lambda fact: fact.is_factor)
 
     @cached_property
     def undrawn_sites(self) -> frozenset[str]:
         """The latents with a density that nothing can be drawn from: draws of theta are only starting points there."""
-
-        def is_undrawn(site: Any) -> bool:
-            return is_latent(site) and getattr(stripped(site["fn"]), "draws_are_starts", False)
-
-        return self._look(lambda trace: frozenset(name for name, site in trace.items() if is_undrawn(site)))
+        return self._named(lambda fact: fact.is_undrawn)
 
     @cached_property
     def has_local_latents(self) -> bool:
         """Whether the program draws latents inside the plate `data`, one value per row."""
-        return self._look(lambda trace: any(is_local(site) for site in trace.values()))
+        return any(fact.is_local for fact in self._facts.values())
 
     @cached_property
     def summed_sites(self) -> dict[str, tuple[int, ...]]:
         """The discrete latents inside the plate `data`, and the values that each is summed over."""
-
-        def values(site: Any) -> tuple[int, ...]:
-            # The values are known while nothing is computed.
-            with jax.ensure_compile_time_eval():
-                return tuple(np.ravel(stripped(site["fn"]).enumerate_support(expand=False)).tolist())
-
-        return self._look(lambda trace: {name: values(site) for name, site in trace.items() if is_summed(site)})
+        return {name: fact.values for name, fact in self._facts.items() if fact.values}
 
     @cached_property
     def predictable(self) -> frozenset[str]:
         """The sites that have a law to predict from: y, what is summed over, and what is integrated out by hand."""
-
-        def is_predictable(name: str, site: Any) -> bool:
-            return name == "y" or is_summed(site) or is_marginalised(site)
-
-        return self._look(lambda trace: frozenset(n for n, site in trace.items() if is_predictable(n, site)))
+        return self._named(lambda fact: bool(fact.values) or fact.is_marginalised) | {"y"}
 
     # -- xi ------------------------------------------------------------------------------------------------
 
@@ -150,12 +132,12 @@ class Traced:
 
     @cached_property
     def _xi_shapes(self) -> dict[str, tuple[int, ...]]:
-        return self._look(lambda trace: _shapes(unconstrained_params(trace)))
+        return {name: fact.shape for name, fact in self._facts.items() if fact.is_param}
 
     @cached_property
     def points(self) -> frozenset[str]:
         """The xi that are weights of point layers (`credo.priors.point`), not parameters of a prior."""
-        return self._look(lambda trace: frozenset(name for name in self._xi_shapes if "point" in trace[name]["kwargs"]))
+        return self._named(lambda fact: fact.is_point)
 
     # -- inputs of its own -----------------------------------------------------------------------------------
 
@@ -231,10 +213,6 @@ class Traced:
         with handlers.trace() as trace, handlers.seed(rng_seed=0), sites, Masks(theta):
             self.program(x, y, **given)
         return trace, sites.log_jacobian
-
-
-def _shapes(arrays: Theta) -> dict[str, tuple[int, ...]]:
-    return {name: jnp.shape(value) for name, value in arrays.items()}
 
 
 def any_key() -> Key:
