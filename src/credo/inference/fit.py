@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from credo import random
-from credo.data import Data
+from credo.data import Data, as_data
 from credo.inference.auto import Choice, choose
 from credo.inference.engine.fit_folder import FitFolder, identity_of
 from credo.inference.engine.stages import FitStages
@@ -61,7 +61,7 @@ def fit(
     several = isinstance(model, list | tuple)
     given: Any = model if several else [model]
     models = [_as_model(one) for one in given]
-    everything = models[0].suited(data)
+    everything = models[0].suited(data) if models else as_data(data)
     if method == "auto" and several:
         raise ValueError("model is a list, and 'auto' chooses for one; pass credo.DeepEnsemble(method, members=…)")
     if method == "auto":
