@@ -1,7 +1,7 @@
 """`credo.fit`: from a model, data and a method to a posterior."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -61,13 +61,14 @@ def fit(
     several = isinstance(model, list | tuple)
     given: Any = model if several else [model]
     models = [_as_model(one) for one in given]
-    everything = models[0].suited(data) if models else as_data(data)
+    suited = models[0].suited if models else as_data
+    everything = suited(data)
     if method == "auto" and several:
         raise ValueError("model is a list, and 'auto' chooses for one; pass credo.DeepEnsemble(method, members=…)")
     if method == "auto":
         method = choose(models[0], everything)
     choice = method if isinstance(method, Choice) else Choice(as_method(method))
-    train, held_out = _split(everything, validation, choice.method, models[0])
+    train, held_out = _split(everything, validation, choice.method, suited)
     job = Job(train, held_out, seed, FitStages(progress=progress))
     if checkpoint is None:
         if resume:
@@ -182,7 +183,7 @@ def _as_model(model: Any) -> Model:
     )
 
 
-def _split(data: Data, validation: Any, method: Method, model: Model) -> tuple[Data, Batch | None]:
+def _split(data: Data, validation: Any, method: Method, suited: Callable[[Any], Data]) -> tuple[Data, Batch | None]:
     if validation is None:
         return data, None
     if not method.plan().uses_held_out:
@@ -190,7 +191,7 @@ def _split(data: Data, validation: Any, method: Method, model: Model) -> tuple[D
     if isinstance(validation, float):
         train, rest = data.split(validation)
         return train, rest.batch()
-    held_out = model.suited(validation)
+    held_out = suited(validation)
     if held_out.x.shape[1:] != data.x.shape[1:] or held_out.y.shape[1:] != data.y.shape[1:]:
         raise ValueError(
             f"validation: rows of x {held_out.x.shape[1:]} and y {held_out.y.shape[1:]} do not fit those of the data, "
