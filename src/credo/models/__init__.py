@@ -36,4 +36,14 @@ def from_config(config: Mapping[str, Any], net: Any = None) -> Model:
     return MODELS[name](net, **arguments)
 
 
-__all__ = ["MODELS", "Model", "activations", "classification", "conditions", "from_config", "paperfold", "regression", "semi_supervised"]
+__all__ = [
+    "MODELS",
+    "Model",
+    "activations",
+    "classification",
+    "conditions",
+    "from_config",
+    "paperfold",
+    "regression",
+    "semi_supervised",
+]

@@ -57,8 +57,10 @@ class Term:
             )
         by_reference = not self.is_given
         condition = self.condition if data.names is None else self.condition.resolved(data.names)
-        looks_at_targets = isinstance(condition, Labelled) and not self.is_given
-        rows, constants = condition.prepare_data(data) if looks_at_targets else condition.prepare(self._inputs(data))
+        if isinstance(condition, Labelled) and not self.is_given:
+            rows, constants = condition.prepare_data(data)
+        else:
+            rows, constants = condition.prepare(self._inputs(data))
         weight = self.strength / (len(rows) if self.per == "all" else 1)
         arrays = {"inputs": rows, **constants}
         found = {

@@ -44,9 +44,11 @@ def semi_supervised(
 ) -> Model:
     """A network for data of which only some rows have targets, and an assumption that makes the others count.
 
-        "condition"      p(theta | U) ∝ p(theta) exp(−strength · Σ_u C(theta, u)),    any C of `credo.conditions`
-        "graph"          Σ over near pairs of log Σ_ab p_a(x_i) p_b(x_j) ψ_ij(a, b):  near inputs have the same label
-        "pseudo_labels"  Σ_u log(c p_ỹ(u) + (1 − c)/(K − 1)(1 − p_ỹ(u))):             a simpler model knows, c of the time
+        log p(theta | L, U) = log p(theta) + strength · what is assumed, a sum over rows or pairs of them
+
+        "condition"      −C(theta, u), a mean over rows       the function is like this at all inputs
+        "graph"          log Σ_ab p_a(x_i) p_b(x_j) ψ_ij(a, b)      near inputs have the same label
+        "pseudo_labels"  log(c p_ỹ(u) + (1 − c)/(K − 1)(1 − p_ỹ(u)))    a simpler model is right, c of the time
 
     Where what is assumed is false, unlabelled rows do harm: compare with the plain model on rows that were held out.
 
@@ -78,7 +80,10 @@ def semi_supervised(
     if task == "classification" and noise is not None:
         raise ValueError(f"noise is {noise!r}, and classes have none; leave it out, or pass task='regression'")
     assumed = _assumed(prior, kind, task, using, strength)
-    model = classification(net, prior=assumed) if task == "classification" else regression(net, prior=assumed, noise=noise)
+    if task == "classification":
+        model = classification(net, prior=assumed)
+    else:
+        model = regression(net, prior=assumed, noise=noise)
     return replace(model, inputs=Unlabelled(Imposed(assumed.terms), task))
 
 
@@ -93,11 +98,12 @@ def _assumed(prior: Any, kind: Kind, task: Task, using: Any, strength: float | N
 
 
 def _usual_conditions(task: Task) -> list[conditions.Condition]:
-    smooth = [conditions.neighbours()]
-    return [*smooth, conditions.low_density()] if task == "classification" else smooth
+    if task == "regression":
+        return [conditions.neighbours()]
+    return [conditions.neighbours(), conditions.low_density()]
 
 
-def _graph(task: Task, using: Any) -> conditions.Condition:
+def _graph(task: Task, using: Any) -> Any:
     made, expected = GRAPHS[task]
     if using is None:
         return made()
@@ -121,6 +127,10 @@ class Unlabelled:
             raise ValueError(
                 "semi_supervised: all rows have a target, so there is nothing unlabelled to learn from; pass "
                 "credo.Data(x, y, unlabelled=u), or NaN or None as the targets of some rows"
+            )
+        if self.task == "regression" and data.y.dtype.kind != "f":
+            raise ValueError(
+                "semi_supervised: y holds whole numbers, and a regression is of floats; pass y.astype(float)"
             )
         if self.task == "classification" and len(np.unique(data.y[data.labelled])) < 2:
             raise ValueError(

@@ -10,7 +10,16 @@ from typing import Any
 
 from credo._checks import require_one_of
 from credo.models.conditions.close_values import CloseValues, close_values
-from credo.models.conditions.condition import Condition, Custom, Function, Labelled, Plain, Ready, check_penalty, from_json
+from credo.models.conditions.condition import (
+    Condition,
+    Custom,
+    Function,
+    Labelled,
+    Plain,
+    Ready,
+    check_penalty,
+    from_json,
+)
 from credo.models.conditions.convexity import Convex, convex
 from credo.models.conditions.derivatives import derivative
 from credo.models.conditions.knowledge import Agrees, DifferentialEquation, agrees, differential_equation
@@ -78,6 +87,7 @@ def from_config(config: Mapping[str, Any]) -> Condition:
 __all__ = [
     "Agrees",
     "Bounded",
+    "CloseValues",
     "Condition",
     "Convex",
     "Custom",
@@ -94,7 +104,6 @@ __all__ = [
     "PseudoLabels",
     "Ready",
     "SameLabel",
-    "CloseValues",
     "Smooth",
     "Sparse",
     "Subspace",
@@ -102,6 +111,7 @@ __all__ = [
     "as_condition",
     "bounded",
     "check_penalty",
+    "close_values",
     "convex",
     "derivative",
     "differential_equation",
@@ -114,7 +124,6 @@ __all__ = [
     "neighbours",
     "pseudo_labels",
     "same_label",
-    "close_values",
     "smooth",
     "sparse",
     "subspace",

@@ -34,7 +34,8 @@ class CloseValues(Labelled):
         least = LEAST_LENGTH**2 * np.median(squared)
         if least == 0:
             raise ValueError(f"{self.name}: most inputs are equal to their neighbours, so there are no distances")
-        spread = self.slope * np.nanstd(data.scaling.targets(data.y), axis=0).reshape(-1)
+        known = np.where(data.observed, data.scaling.targets(data.y), np.nan)
+        spread = self.slope * np.nanstd(known, axis=0).reshape(-1)
         if not np.all(spread > 0):
             raise ValueError(f"{self.name}: the known targets are all equal, so nothing tells how far others may be")
         scale = spread * np.sqrt(np.maximum(squared, least))[:, None]

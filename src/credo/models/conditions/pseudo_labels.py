@@ -5,7 +5,6 @@ own predictions, uncertainty included, are what the labelled rows imply already,
 their uncertainty they count a guess as data, and the posterior becomes sure of it.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,7 +65,7 @@ class PseudoLabels(Labelled):
 def pseudo_labels(simple: Any = None) -> PseudoLabels:
     """Rows without targets have those that a simpler model gives them, with its confidence as their noise.
 
-        C(theta, u) = −log(c p_ỹ(u) + (1 − c)/(K − 1) · (1 − p_ỹ(u)))     classes: right with probability c, else any other
+        C(theta, u) = −log(c p_ỹ(u) + (1 − c)/(K − 1) · (1 − p_ỹ(u)))     classes: ỹ is right with probability c
         C(theta, u) = ‖f(u) − ỹ‖²/2s²                                    numbers: ỹ ± s, in the user's units
 
     The simple model is fitted when the network's model is bound to data, on inputs in units of their standard
@@ -110,16 +109,19 @@ def _classes(simple: Any, x: np.ndarray, y: np.ndarray, labelled: np.ndarray) ->
 
 def _numbers(simple: Any, x: np.ndarray, y: np.ndarray, labelled: np.ndarray) -> dict[str, np.ndarray]:
     """The target of each row without one, (rows, outputs), and its standard deviation."""
-    fitted = _fitted(_process() if simple is None else simple, "predict", x, y, labelled)
+    whole = np.isfinite(y).reshape(len(y), -1).all(axis=1)
+    if not whole.any():
+        raise ValueError("pseudo_labels: no row has all of its targets, and the simple model needs some that do")
+    fitted = _fitted(_process() if simple is None else simple, "predict", x, y, whole)
     try:
         targets, scales = fitted.predict(x[~labelled], return_std=True)
     except TypeError as error:
         raise ValueError(
-            f"simple: {_called(simple)} does not tell how sure it is of a number, predict(x, return_std=True); pass one "
-            "that does, such as sklearn.gaussian_process.GaussianProcessRegressor"
+            f"simple: {_called(simple)} does not tell how sure it is of a number, predict(x, return_std=True); pass "
+            "one that does, such as sklearn.gaussian_process.GaussianProcessRegressor"
         ) from error
     targets, scales = (np.asarray(value, np.float32).reshape(len(value), -1) for value in (targets, scales))
-    return {"targets": targets, "scales": np.maximum(scales, LEAST_SCALE * np.std(y[labelled], axis=0))}
+    return {"targets": targets, "scales": np.maximum(scales, LEAST_SCALE * np.std(y[whole], axis=0))}
 
 
 def _fitted(simple: Any, asks: str, x: np.ndarray, y: np.ndarray, labelled: np.ndarray) -> Any:
