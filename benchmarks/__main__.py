@@ -10,8 +10,20 @@ import sys
 from importlib import import_module
 from itertools import takewhile
 
-BENCHMARKS = ("mcmc", "vi", "vi_quality", "evaluation", "sampling", "noise", "laplace", "conditions", "ood", "uci")
-WITH_OPTIONS = ("uci", "ood")
+BENCHMARKS = (
+    "mcmc",
+    "vi",
+    "vi_quality",
+    "evaluation",
+    "sampling",
+    "noise",
+    "laplace",
+    "conditions",
+    "semi_supervised",
+    "ood",
+    "uci",
+)
+WITH_OPTIONS = ("uci", "ood", "semi_supervised")
 LONG = ("uci",)
 
 

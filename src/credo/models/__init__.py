@@ -10,6 +10,7 @@ from credo.models.classification import classification
 from credo.models.paperfold import paperfold
 from credo.models.program import Model
 from credo.models.regression import regression
+from credo.models.semi_supervised import semi_supervised
 
 MODELS: dict[str, Callable[..., Model]] = {
     "regression": regression,
@@ -35,4 +36,14 @@ def from_config(config: Mapping[str, Any], net: Any = None) -> Model:
     return MODELS[name](net, **arguments)
 
 
-__all__ = ["MODELS", "Model", "activations", "classification", "conditions", "from_config", "paperfold", "regression"]
+__all__ = [
+    "MODELS",
+    "Model",
+    "activations",
+    "classification",
+    "conditions",
+    "from_config",
+    "paperfold",
+    "regression",
+    "semi_supervised",
+]

@@ -21,7 +21,7 @@ from numpyro import handlers
 
 from credo.data import Data, Scaling, as_inputs
 from credo.models import conditions
-from credo.models.conditions import Condition, check_penalty
+from credo.models.conditions import Condition, Labelled, check_penalty
 from credo.models.inputs import Input, Inputs
 from credo.typing import Array
 
@@ -57,7 +57,10 @@ class Term:
             )
         by_reference = not self.is_given
         condition = self.condition if data.names is None else self.condition.resolved(data.names)
-        rows, constants = condition.prepare(self._inputs(data))
+        if isinstance(condition, Labelled) and not self.is_given:
+            rows, constants = condition.prepare_data(data)
+        else:
+            rows, constants = condition.prepare(self._inputs(data))
         weight = self.strength / (len(rows) if self.per == "all" else 1)
         arrays = {"inputs": rows, **constants}
         found = {
@@ -100,7 +103,9 @@ class Term:
     def says(self) -> str:
         """Its part of the prior, in words."""
         how = "a mean" if self.per == "all" else "a sum"
-        return f"exp(−{self.strength:g} · C), C {how} over its inputs of {self.condition}"
+        assumed = getattr(self.condition, "assumes", "")
+        says = f"exp(−{self.strength:g} · C), C {how} over its inputs of {self.condition}"
+        return f"{says}: {assumed}" if assumed else says
 
 
 @dataclass(frozen=True, eq=False)

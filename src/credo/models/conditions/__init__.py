@@ -9,11 +9,23 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from credo._checks import require_one_of
-from credo.models.conditions.condition import Condition, Custom, Function, Plain, Ready, check_penalty, from_json
+from credo.models.conditions.close_values import CloseValues, close_values
+from credo.models.conditions.condition import (
+    Condition,
+    Custom,
+    Function,
+    Labelled,
+    Plain,
+    Ready,
+    check_penalty,
+    from_json,
+)
 from credo.models.conditions.convexity import Convex, convex
 from credo.models.conditions.derivatives import derivative
 from credo.models.conditions.knowledge import Agrees, DifferentialEquation, agrees, differential_equation
 from credo.models.conditions.neighbours import FisherSnedecor, Neighbours, fisher_snedecor, neighbours
+from credo.models.conditions.pseudo_labels import PseudoLabels, pseudo_labels
+from credo.models.conditions.same_label import SameLabel, same_label
 from credo.models.conditions.slopes import Monotone, Smooth, monotone, smooth
 from credo.models.conditions.symmetry import Equivariant, Invariant, equivariant, invariant
 from credo.models.conditions.values import (
@@ -41,6 +53,9 @@ _MAKERS: tuple[Callable[..., Condition], ...] = (
     fisher_snedecor,
     agrees,
     differential_equation,
+    same_label,
+    close_values,
+    pseudo_labels,
 )
 CONDITIONS = {maker.__name__: maker for maker in _MAKERS}
 
@@ -72,6 +87,7 @@ def from_config(config: Mapping[str, Any]) -> Condition:
 __all__ = [
     "Agrees",
     "Bounded",
+    "CloseValues",
     "Condition",
     "Convex",
     "Custom",
@@ -80,11 +96,14 @@ __all__ = [
     "FisherSnedecor",
     "Function",
     "Invariant",
+    "Labelled",
     "LowDensity",
     "Monotone",
     "Neighbours",
     "Plain",
+    "PseudoLabels",
     "Ready",
+    "SameLabel",
     "Smooth",
     "Sparse",
     "Subspace",
@@ -92,6 +111,7 @@ __all__ = [
     "as_condition",
     "bounded",
     "check_penalty",
+    "close_values",
     "convex",
     "derivative",
     "differential_equation",
@@ -102,6 +122,8 @@ __all__ = [
     "low_density",
     "monotone",
     "neighbours",
+    "pseudo_labels",
+    "same_label",
     "smooth",
     "sparse",
     "subspace",

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from credo.data import Data
 from credo.typing import Array
 
 # How strongly a condition is imposed in all, unless the user says how. Of what the truth keeps exactly, residuals r of
@@ -83,6 +84,8 @@ class Ready:
 
     name: ClassVar[str]
     strength: ClassVar[float] = KNOWN
+    # What has to be true of the data for the condition to help, in words.
+    assumes: ClassVar[str] = ""
 
     def __str__(self) -> str:
         """The name, and the settings that are not the usual ones."""
@@ -101,6 +104,20 @@ class Ready:
         """Settings as JSON; code of the user's is named and not stored, and `from_config` asks for it."""
         settings = {field.name: _to_json(getattr(self, field.name)) for field in fields(self)}  # type: ignore[arg-type]
         return {"name": self.name, **settings}
+
+
+class Labelled(Ready):
+    """A condition that looks at the targets of the training rows too: it is prepared from the data."""
+
+    def prepare(self, x: np.ndarray) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        raise ValueError(
+            f"{self.name}: it looks at the targets of the training rows, and other inputs have none; leave inputs= "
+            "out, and pass those without targets as credo.Data(x, y, unlabelled=inputs)"
+        )
+
+    def prepare_data(self, data: Data) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        """Once, on the host: what is subsampled row by row, and constants that are always whole."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ class Neighbours(Ready):
 
     name = "neighbours"
     strength = PREFERRED
+    assumes = "the function changes little between near inputs"
     k: int = 5
     length: float | None = None
 

@@ -50,6 +50,7 @@ class LowDensity(Ready):
 
     name = "low_density"
     strength = PREFERRED
+    assumes = "classes meet where there are few inputs"
 
     def __call__(self, function: Function, rows: Array, **constants: Array) -> Array:
         # From logits: a probability that is rounded to zero would have no logarithm.
