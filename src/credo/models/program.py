@@ -125,6 +125,10 @@ class Model(Traced):
                 raise ValueError(f"the param {name!r} starts outside its constraint, or on its boundary")
         return bound
 
+    def _shaped(self, x: Any) -> "Model":
+        """This model for inputs of that shape, where there are no data."""
+        return replace(self, rows=RowShapes.of_inputs(x))
+
     def suited(self, data: Any) -> Data:
         """Data with targets of the kind that the model takes: labels, if it is one of classes."""
         return as_data(data).with_labels() if self.labels else as_data(data)
@@ -226,6 +230,8 @@ class Model(Traced):
 
         Those that are a part of the hypothesis are given: theta["local_noise"], a whole number, seeds them.
         """
+        if self.rows is None:
+            return self._shaped(x).predictive(theta, x)
         if not self.has_local_latents:
             return self._law(theta, x)
 
@@ -357,7 +363,7 @@ class Model(Traced):
         """The prior predictive p(y | x) = ∫ p(y | x, theta) p(theta) dtheta, from `num_draws` draws."""
         require_at_least(1, num_draws=num_draws)
         inputs = as_inputs(x, None if self.rows is None else self.rows.x_shape[1:])
-        bound = self if self.rows is not None else replace(self, rows=RowShapes.of_inputs(inputs))
+        bound = self if self.rows is not None else self._shaped(inputs)
         if bound.undrawn_sites:
             raise ValueError(
                 f"the prior of {sorted(bound.undrawn_sites)[0]!r} is a regularizer given as a function, from which "
