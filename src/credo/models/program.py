@@ -38,7 +38,7 @@ from credo._checks import require_at_least
 from credo._dataflow import dependencies
 from credo._text import nearest
 from credo.data import Data, as_data, as_inputs
-from credo.models.contract import check_factors, check_inputs, check_prior, check_program, check_xi
+from credo.models.contract import check_factors, check_inputs, check_prior, check_program, check_values, check_xi
 from credo.models.description import Description, describe
 from credo.models.graph import Graph, graph_of
 from credo.models.inputs import NO_INPUTS
@@ -115,6 +115,7 @@ class Model(Traced):
             bound._look(lambda trace: check_inputs(trace, bound._whole), bound._whole)
         if self.config is None:  # credo's own programs keep to it
             bound._check_prior()
+            check_values(bound)
         if bound.inputs_of_y:
             bound = replace(bound, constants=constants.kept(bound.inputs_of_y))
         if bound.factors:
