@@ -241,5 +241,5 @@ def test_bad_input() -> None:
         nssr_curve(prediction, y, law="normal")
     with pytest.raises(ValueError, match="more draws than outputs"):
         nssr_curve(prediction, y, law="hotelling")
-    with pytest.raises(ValueError, match="finite"):
+    with pytest.raises(ValueError, match="all targets are missing"):
         calibration_curve(prediction, np.full(10, np.nan))

@@ -1,8 +1,8 @@
 """Rows of inputs and targets, the scaling between the user's units and the network's, and example data sets."""
 
 from credo.data import datasets
-from credo.data.data import Data, as_data, as_inputs
-from credo.data.missing import is_observed
+from credo.data.data import Data, as_data, as_inputs, as_labels
+from credo.data.missing import filled, is_observed
 from credo.data.scaling import Scaling
 
-__all__ = ["Data", "Scaling", "as_data", "as_inputs", "datasets", "is_observed"]
+__all__ = ["Data", "Scaling", "as_data", "as_inputs", "as_labels", "datasets", "filled", "is_observed"]

@@ -12,12 +12,13 @@ which is 0. Where nothing was predicted there is no event, and the curve counts 
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from scipy import stats
 
-from credo.evaluation.checks import checked, several_classes
+from credo.data import is_observed
+from credo.evaluation.checks import checked, judged, several_classes
 from credo.predictive import ClassPredictive, Predictive, RegressionPredictive
 
 Direction = Literal["overconfident", "underconfident", "mixed", "calibrated"]
@@ -163,6 +164,7 @@ def calibration_curve(
     """
     if not 0 < level < 1:
         raise ValueError(f"level must lie between 0 and 1, got {level}")
+    predictive, y = judged(predictive, y)
     if isinstance(predictive, ClassPredictive):
         return _class_curve(predictive, checked(predictive, y), of, events, delta, level)
     if not isinstance(predictive, RegressionPredictive):
@@ -170,6 +172,7 @@ def calibration_curve(
     if of in (None, "nssr"):
         return nssr_curve(predictive, y, level=level)
     levels = predictive.cdf(checked(predictive, y)).ravel()
+    levels = levels[is_observed(levels)]
     if of == "quantile":
         return _distribution_curve(levels, level, "y is below its p-quantile", pivot=0.5)
     if of == "interval":
@@ -182,6 +185,7 @@ def calibration_curves(predictive: Predictive, y: object, *, level: float = 0.95
     kinds: list[str | int] = ["nssr", "quantile", "interval"]
     if isinstance(predictive, ClassPredictive):
         kinds = ["confidence", "pooled", *range(predictive.probs.shape[1])]
+    predictive, y = judged(predictive, y)
     return {
         f"class {kind}" if isinstance(kind, int) else kind: calibration_curve(predictive, y, of=kind, level=level)
         for kind in kinds
@@ -303,29 +307,46 @@ def nssr_probabilities(
     predictive: RegressionPredictive, y: object, *, law: Literal["chi2", "hotelling"] = "chi2"
 ) -> tuple[np.ndarray, str]:
     """p̂ᵢ = X²(NSSRᵢ) of each row: how probable a residual at most that long was; and the note of `nssr`."""
+    predictive, y = judged(predictive, y)
     values, note = nssr(predictive, y)
-    dim, num = int(np.prod(predictive.mean.shape[1:])), predictive.num_draws
+    dim, num = _num_outputs(predictive.targets(y)), predictive.num_draws
     if law == "chi2":
         return stats.chi2.cdf(values, dim), note
     if law != "hotelling":
         raise ValueError(f"law must be 'chi2' or 'hotelling', got {law!r}")
-    if num <= dim:
-        raise ValueError(f"the law of Hotelling needs more draws than outputs, got {num} and {dim}")
+    if num <= np.max(dim):
+        raise ValueError(f"the law of Hotelling needs more draws than outputs, got {num} and {np.max(dim)}")
     # A mean and a covariance of `num` normal draws: T²·num/(num + 1) ~ dim (num − 1)/(num − dim) · F.
     return stats.f.cdf(values * num * (num - dim) / ((num + 1) * (num - 1) * dim), dim, num - dim), note
 
 
 def nssr(predictive: RegressionPredictive, y: object) -> tuple[np.ndarray, str]:
-    """(ŷ − y)ᵀ Σ⁻¹ (ŷ − y) of each row, with the covariance Σ of the marginal, and a note if some Σ were singular."""
+    """(ŷ − y)ᵀ Σ⁻¹ (ŷ − y) of each row, with the covariance Σ of the marginal, and a note if some Σ were singular.
+
+    Of a row that misses some of its outputs, it is that of the others: χ² with as many degrees of freedom as these.
+    """
+    predictive, y = judged(predictive, y)
     targets = checked(predictive, y, RegressionPredictive)
     residuals = predictive.mean - targets
     if residuals.ndim == 1:
         if np.any(predictive.variance <= 0):
             raise ValueError("the predictive variance of some rows is zero: a model without noise has no NSSR")
         return np.asarray(residuals**2 / predictive.variance), ""
-    roots, note = _roots(np.asarray(predictive.covariance, np.float64))
+    covariance, observed = np.asarray(predictive.covariance, np.float64), is_observed(targets)
+    if not observed.all():
+        # Outputs that are missing add nothing if they are independent of the others, and have no residual.
+        both = observed[:, :, None] & observed[:, None, :]
+        covariance = np.where(both | np.eye(both.shape[-1], dtype=bool), covariance, 0.0)
+        residuals = np.where(observed, residuals, 0.0)
+    roots, note = _roots(covariance)
     whitened = np.linalg.solve(roots, residuals[..., None])[..., 0]
     return np.sum(whitened**2, axis=-1), note
+
+
+def _num_outputs(targets: np.ndarray) -> Any:
+    """The degrees of freedom of the NSSR: one number, or one for each row where some outputs are missing."""
+    observed = is_observed(targets).reshape(len(targets), -1)
+    return observed.shape[1] if observed.all() else observed.sum(axis=1)
 
 
 def _roots(covariance: np.ndarray) -> tuple[np.ndarray, str]:

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from credo.data import is_observed
 from credo.evaluation.calibration import class_events, nssr_probabilities, windows
 from credo.evaluation.checks import checked, several_classes
-from credo.evaluation.metric import Measure, mean_of, metric
+from credo.evaluation.metric import Measure, mean_of_outputs, metric
 from credo.predictive import ClassPredictive, Predictive, RegressionPredictive
 
 NUM_BINS = 15  # Guo et al. (2017)
@@ -80,9 +81,9 @@ def _windows(predicted: np.ndarray, happened: np.ndarray) -> tuple[Events, np.nd
 
 
 def _uniform(levels: np.ndarray) -> tuple[Events, np.ndarray]:
-    """The distribution function of levels (rows, outputs) that a calibrated model makes uniform."""
+    """The distribution function of levels (rows, outputs) that a calibrated model makes uniform; NaN are left out."""
     num_outputs = levels.shape[1]
-    order = np.argsort(levels.ravel(), kind="stable")
+    order = np.argsort(levels.ravel(), kind="stable")[: np.sum(is_observed(levels))]  # NaN are last
     predicted = levels.ravel()[order]
     last = np.searchsorted(predicted, predicted, side="right") - 1
     around = np.concatenate([[0.0], predicted, [1.0]])
@@ -204,7 +205,7 @@ def coverage_of(level: float) -> Any:
         targets = checked(predictive, y, RegressionPredictive)
         # y is inside the central interval exactly where its probability level is: no quantile has to be solved for.
         inside = np.abs(2 * predictive.cdf(targets) - 1) <= level
-        return mean_of(inside.reshape(len(targets), -1).mean(1))
+        return mean_of_outputs(inside, targets)
 
     return coverage
 
@@ -216,7 +217,7 @@ def coverage(predictive: RegressionPredictive, y: Any, level: float = 0.95) -> f
 
 @metric("sharpness", better="lower", unit="y")
 def sharpness(predictive: RegressionPredictive, y: Any) -> Measure:
-    """√ mean predictive variance: how narrow the predictions are, whatever the targets."""
+    """√ mean predictive variance, where there is a target: how narrow the predictions are, whatever it is."""
     targets = checked(predictive, y, RegressionPredictive)
-    squares = mean_of(predictive.variance.reshape(len(targets), -1).mean(1))
+    squares = mean_of_outputs(predictive.variance, targets)
     return lambda weights: np.sqrt(squares(weights))

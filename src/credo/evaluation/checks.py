@@ -1,7 +1,10 @@
 """Checks of a prediction and its targets, before any metric is computed."""
 
+from typing import Any
+
 import numpy as np
 
+from credo.data import as_labels, filled, is_observed
 from credo.predictive import ClassPredictive, Predictive, RegressionPredictive
 
 NEEDED = {
@@ -18,6 +21,29 @@ def checked(predictive: Predictive, y: object, needs: type[Predictive] = Predict
         raise ValueError("the test set is empty; pass at least one row")
     finite(predictive)
     return predictive.targets(y)
+
+
+def judged(predictive: Any, y: object) -> tuple[Any, Any]:
+    """The prediction and its targets on the rows that have a target: what every metric and curve is about.
+
+    Where none is missing, these are the arguments themselves.
+
+    >>> from credo import from_normal
+    >>> prediction, targets = judged(from_normal([1.0, 2.0, 3.0], 1.0), [1.5, None, 2.5])
+    >>> len(prediction), targets.tolist()
+    (2, [1.5, 2.5])
+    """
+    targets = np.asarray(filled(y))
+    if not isinstance(predictive, Predictive) or targets.ndim == 0 or len(targets) != len(predictive):
+        return predictive, y  # which `checked` refuses
+    if isinstance(predictive, ClassPredictive):
+        targets = as_labels(targets)
+    has_target = is_observed(targets).reshape(len(targets), -1).any(axis=1)
+    if has_target.all():
+        return predictive, y
+    if not has_target.any():
+        raise ValueError("y has no value at all: all targets are missing; pass the target of at least one row")
+    return predictive[has_target], targets[has_target]
 
 
 def required(predictive: object, needs: type[Predictive]) -> None:

@@ -17,7 +17,7 @@ from scipy import optimize
 from scipy.special import log_softmax, logsumexp
 from sklearn.isotonic import IsotonicRegression
 
-from credo.evaluation.checks import checked, required, several_classes
+from credo.evaluation.checks import checked, judged, required, several_classes
 from credo.evaluation.mapped import Mapped
 from credo.predictive import ClassPredictive
 from credo.typing import Key
@@ -126,6 +126,7 @@ class IsotonicClasses(ClassMap):
     @classmethod
     def fit(cls, predictive: ClassPredictive, y: object) -> Self:
         """Fit one regression for each class."""
+        predictive, y = judged(predictive, y)
         labels, _ = _labels_and_logs(predictive, y)
         probs, least = np.asarray(predictive.probs, np.float64), 1 / (len(labels) + 2)
         num_classes = probs.shape[1]
@@ -189,6 +190,7 @@ def _logs(probs: np.ndarray) -> np.ndarray:
 
 
 def _labels_and_logs(predictive: ClassPredictive, y: object) -> tuple[np.ndarray, np.ndarray]:
+    predictive, y = judged(predictive, y)
     labels = checked(predictive, y, ClassPredictive)
     several_classes(labels)
     return labels, _logs(predictive.probs)

@@ -95,8 +95,8 @@ class Comparison:
         return headings, rows
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        rows_tested = next(iter(self.scores.values())).num_rows
-        table = Table(title=f"{rows_tested:,} test rows, sorted by {self.by}", title_justify="left")
+        first = next(iter(self.scores.values()))
+        table = Table(title=f"{first.rows_judged}, sorted by {self.by}{self._sites}", title_justify="left")
         headings, rows = self.cells()
         for position, heading in enumerate(headings):
             table.add_column(heading, justify="left" if position == 0 else "right")
@@ -110,6 +110,15 @@ class Comparison:
         lines = [headings, ["---"] * len(headings)]
         lines += [[f"**{text}**" if best else text for text, best in row] for row in rows]
         return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+    @property
+    def _sites(self) -> str:
+        """What was judged, where that is not what all methods observe."""
+        of = {name: scores.of for name, scores in self.scores.items()}
+        if set(of.values()) == {"y"}:
+            return ""
+        each = ", ".join(f"{site} of {name}" for name, site in of.items())
+        return f"; judged: {each if len(set(of.values())) > 1 else next(iter(of.values()))}"
 
     def _costs(self, name: str) -> dict[str, Any]:
         evidence = {"log_evidence": self.evidences[name]} if name in self.evidences else {}
@@ -130,6 +139,7 @@ def compare(
     num_draws: int | None = None,
     num_resamples: int = NUM_RESAMPLES,
     seed: int = 0,
+    of: str | None = None,
 ) -> Comparison:
     """Compare methods on one test set: scores, training time, time per predicted row, size in memory.
 
@@ -139,12 +149,13 @@ def compare(
         by: the score to sort by, best first.
         num_draws: draws to average per prediction; all by default.
         num_resamples: as in `evaluate`; all methods see the same resamples.
+        of: the site to judge, as in `evaluate`.
     """
     if not isinstance(posteriors, Mapping) or not posteriors:
         raise ValueError("pass the posteriors as a dictionary with at least one {name: posterior}")
     test = as_data(data)
     scores = {
-        name: evaluate(posterior, test, num_draws=num_draws, num_resamples=num_resamples, seed=seed)
+        name: evaluate(posterior, test, num_draws=num_draws, num_resamples=num_resamples, seed=seed, of=of)
         for name, posterior in posteriors.items()
     }
     if len({one.task for one in scores.values()}) > 1:

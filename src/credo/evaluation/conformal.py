@@ -68,8 +68,8 @@ class Conformal:
         return scores <= self.threshold
 
     def coverage(self, x: Any, y: Any) -> float:
-        """Share of rows whose y is in its set: on new rows `level`, up to sampling error."""
-        data = as_data((x, y))
+        """Share of rows, with all their targets, whose y is in its set: on new rows `level`, up to sampling error."""
+        data = _complete((x, y))
         return float(np.mean(_scores(self.posterior, data, self.score, self.level, self.seed) <= self.threshold))
 
     def mean_size(self, x: Any) -> float | np.ndarray:
@@ -92,7 +92,8 @@ def conformal(
 
     Arguments:
         posterior: anything with `predict(x)`.
-        data: rows that it was not trained on, `credo.Data` or (x, y).
+        data: rows that it was not trained on, `credo.Data` or (x, y); those that miss a target are left out. Sets are
+            for what the posterior predicts: with noisy labels, `posterior.about("y")` predicts what is seen.
         level: probability that y is in its set.
         score: for regression "scaled", |y − mean|/std, or "quantile", max(q_low − y, y − q_high) with the central
             interval of probability `level` (Romano et al., 2019); the largest over outputs counts, so that the box
@@ -112,7 +113,7 @@ def conformal(
     """
     if not 0 < level < 1:
         raise ValueError(f"level must lie between 0 and 1, got {level}")
-    held_out = as_data(data)
+    held_out = _complete(data)
     rank = _rank(held_out.size, level)
     if rank > held_out.size:
         needed = math.ceil(level / (1 - level) - ROUNDING)
@@ -121,6 +122,15 @@ def conformal(
         score = "adaptive" if isinstance(posterior.predict(held_out.x[:1]), ClassPredictive) else "scaled"
     threshold = np.sort(_scores(posterior, held_out, score, level, seed))[rank - 1]
     return Conformal(posterior, score, level, float(threshold), held_out.size, seed)
+
+
+def _complete(data: Any) -> Data:
+    """The rows with all their targets: the greatest score of some outputs would say nothing of the others."""
+    rows = as_data(data).with_labels()
+    whole = rows.observed.reshape(rows.size, -1).all(axis=1)
+    if not whole.any():
+        raise ValueError(f"data has {rows.size:,} rows, and each misses some of its targets; pass rows that have all")
+    return rows if whole.all() else rows.select(whole)
 
 
 def _rank(num: int, level: float) -> int:

@@ -11,6 +11,7 @@ from credo._text import nearest
 from credo.data import Data, as_data
 from credo.evaluation import calibration_error as errors
 from credo.evaluation.calibration import CalibrationCurve, calibration_curve, calibration_curves
+from credo.evaluation.checks import judged
 from credo.evaluation.detection import Detection, detections
 from credo.evaluation.metric import Metric, Score, resample
 from credo.evaluation.recalibration import Recalibrated
@@ -57,6 +58,7 @@ class Scores:
     """The scores of a posterior on a test set. Print it for a table; `scores["rmse"]` is one value with its error.
 
     Arguments:
+        num_rows: rows that were judged.
         values: each metric's value and bootstrap standard error.
         metrics: labels, units, and whether higher or lower is better.
         calibration: the main curve: χ² for regression, class 1 of two, the confidence of many classes.
@@ -65,6 +67,8 @@ class Scores:
         confusion: counts of rows by true class and predicted label; None for regression.
         detection: how well each uncertainty detects foreign inputs, if there were any.
         unit: of y.
+        num_skipped: rows that were not judged, because they have no target.
+        of: the site that was judged; "y" is what the model observes.
     """
 
     task: Literal["regression", "classification"]
@@ -77,6 +81,8 @@ class Scores:
     confusion: np.ndarray | None = field(repr=False)
     detection: dict[str, Detection] = field(repr=False)
     unit: str = ""
+    num_skipped: int = 0
+    of: str = "y"
 
     def __getitem__(self, name: str) -> Score:
         if name not in self.values:
@@ -96,11 +102,24 @@ class Scores:
         better = self.metrics[name].better
         return better if isinstance(better, str) else f"{better:g}"
 
+    @property
+    def rows_judged(self) -> str:
+        """How many rows were judged, and how many were not, in words."""
+        skipped = f" ({self.num_skipped:,} more have no target)" if self.num_skipped else ""
+        return f"{self.num_rows:,} test rows{skipped}"
+
+    @property
+    def site_judged(self) -> str:
+        """What was judged, in words, where it is not what the model observes; else nothing."""
+        return "" if self.of == "y" else f"judged: {self.of} (y was observed)"
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
         return {
             "task": self.task,
             "num_rows": self.num_rows,
+            "num_skipped": self.num_skipped,
+            "of": self.of,
             "unit": self.unit,
             "scores": {
                 name: {key: None if np.isnan(value) else value for key, value in score._asdict().items()}
@@ -128,7 +147,7 @@ class Scores:
     def __str__(self) -> str:
         names = [self.label(name) for name in self.values]
         width = max(map(len, names))
-        lines = [f"{self.task} on {self.num_rows:,} test rows"]
+        lines = [f"{self.task} on {self.rows_judged}", *filter(None, [self.site_judged])]
         lines += [
             f"{name:<{width}}  {score.value:>9.4g} ± {score.standard_error:<8.2g} {self._hint(key)}"
             for name, (key, score) in zip(names, self.values.items(), strict=True)
@@ -149,16 +168,18 @@ def evaluate(
     num_draws: int | None = None,
     num_resamples: int = NUM_RESAMPLES,
     seed: int = 0,
+    of: str | None = None,
 ) -> Scores:
     """Is the network right, and does it know when it is not? Every score that suits the task.
 
     Arguments:
         posterior: anything with `predict`, or a prediction.
-        data: the test set, credo.Data or (x, y); for a prediction, the targets y.
+        data: the test set, credo.Data or (x, y); for a prediction, the targets y. Rows without a target are left out.
         outside: inputs from elsewhere, (rows, …) like x (for a prediction, the one on them): adds their detection.
         num_draws: draws to average per prediction; all by default.
         num_resamples: bootstrap resamples of the test rows behind each standard error; 0 for none.
         seed: of the resamples and of the samples for the CRPS.
+        of: the site to judge, where the model predicts another than it observes: "y" is what was observed.
 
     >>> from credo import from_normal
     >>> scores = evaluate(from_normal([0.0, 1.0, 2.0], 1.0), [0.0, 1.0, 3.0], num_resamples=0)
@@ -168,11 +189,15 @@ def evaluate(
     if num_resamples < 0:
         raise ValueError(f"num_resamples must be 0 or more, got {num_resamples}")
     if isinstance(posterior, Predictive):
-        predictive, y, unit, foreign = posterior, data, "", outside
+        if of is not None:
+            raise ValueError(f"of is {of!r}, and a prediction is of one site already; pass the posterior")
+        everywhere, y, unit, foreign = posterior, data, "", outside
     else:
+        posterior = posterior if of is None else posterior.about(of)
         test = as_data(data)
-        predictive, y, unit = posterior.predict(test.x, num_draws=num_draws), test.y, test.unit or ""
+        everywhere, y, unit = posterior.predict(test.x, num_draws=num_draws), test.y, test.unit or ""
         foreign = None if outside is None else posterior.predict(outside, num_draws=num_draws)
+    predictive, y = judged(everywhere, y)
     classes = isinstance(predictive, ClassPredictive)
     metrics = _metrics(predictive)
     resamples = resample(len(predictive), num_resamples, seed)
@@ -189,10 +214,17 @@ def evaluate(
         calibration=calibration_curve(predictive, y),
         curves=curves,
         risk_coverage=risk_coverage(predictive, y),
-        confusion=confusion_matrix(predictive, y) if classes else None,  # type: ignore[arg-type]
+        confusion=confusion_matrix(predictive, y) if classes else None,
         detection={} if foreign is None else detections(predictive, foreign),
         unit=unit,
+        num_skipped=len(everywhere) - len(predictive),
+        of=site_of(posterior),
     )
+
+
+def site_of(posterior: Any) -> str:
+    """The site that a posterior predicts: "y", if it has no model that says another."""
+    return str(getattr(getattr(posterior, "model", None), "predicts", "y"))
 
 
 def _metrics(predictive: Predictive) -> dict[str, Metric]:

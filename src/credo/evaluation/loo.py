@@ -85,7 +85,7 @@ def _log_densities(posterior: Draws, data: Data | tuple[Any, Any]) -> np.ndarray
         raise ValueError("leave-one-out needs draws of equal weight")
     if posterior.num_chains * posterior.num_draws < 2:
         raise ValueError("leave-one-out weighs draws against each other; a point estimate has only one")
-    rows = as_data(data)
+    rows = as_data(data).with_labels().only_labelled()
     densities = posterior.predict(rows.x).log_prob_by_draw(rows.y)
     return densities.reshape(posterior.num_chains, posterior.num_draws, -1).astype(np.float64)
 

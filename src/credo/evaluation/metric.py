@@ -10,6 +10,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from credo.data import is_observed
+from credo.evaluation.checks import judged
 from credo.predictive import Predictive
 
 # Weights of the rows (resamples, rows) → the metric on each resample (resamples,).
@@ -32,6 +34,8 @@ class Score(NamedTuple):
 class Metric:
     """Call it with a prediction and its targets for its value; `score` adds the standard error.
 
+    Rows without a target are left out, and of several outputs those that are missing (NaN, None).
+
     Arguments:
         measure: (predictive, y, **settings) → the metric as a function of row weights.
         label: its name in tables.
@@ -49,10 +53,17 @@ class Metric:
         self.unit = unit
 
     def __call__(self, predictive: Predictive, y: Any, **settings: Any) -> float:
+        predictive, y = judged(predictive, y)
         return float(self.measure(predictive, y, **settings)(np.ones((1, len(predictive))))[0])
 
     def score(self, predictive: Predictive, y: Any, resamples: np.ndarray, **settings: Any) -> Score:
-        """The value, and its standard deviation over resamples of the rows."""
+        """The value, and its standard deviation over resamples of the rows that have a target."""
+        predictive, y = judged(predictive, y)
+        if resamples.shape[1] != len(predictive):
+            raise ValueError(
+                f"resamples have {resamples.shape[1]:,} rows, and {len(predictive):,} have a target; pass "
+                f"resample({len(predictive)}, …)"
+            )
         return score(self.measure(predictive, y, **settings), resamples)
 
     def badness(self, value: float) -> float:
@@ -91,3 +102,22 @@ def mean_of(terms: np.ndarray) -> Measure:
     """The weighted average of one number per row."""
     terms = np.asarray(terms, np.float64)
     return lambda weights: weights @ terms / weights.sum(1)
+
+
+def mean_of_outputs(values: np.ndarray, targets: np.ndarray) -> Measure:
+    """The weighted average of one number per row and output (rows, output…), where its target is there."""
+    observed = is_observed(targets)
+    if observed.all():
+        return mean_of(mean_by_row(values, targets))
+    counts = observed.reshape(len(values), -1).sum(axis=1)
+    totals = counts * mean_by_row(values, targets)
+    return lambda weights: weights @ totals / (weights @ counts)
+
+
+def mean_by_row(values: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    """The mean over the outputs of each row whose targets are there, (rows,)."""
+    observed = is_observed(targets)
+    if observed.all():
+        return values.reshape(len(values), -1).mean(1)
+    totals, counts = (part.reshape(len(values), -1).sum(1) for part in (np.where(observed, values, 0.0), observed))
+    return totals / counts

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from credo.evaluation.checks import checked, required
+from credo.evaluation.checks import checked, judged, required
 from credo.evaluation.mapped import Mapped
 from credo.predictive import RegressionPredictive, streaming
 from credo.predictive.conditional import Conditional, each_output
@@ -66,6 +66,7 @@ class IsotonicQuantiles:
     @classmethod
     def fit(cls, predictive: RegressionPredictive, y: object) -> Self:
         """Fit R to targets (data,) that the model was not trained on."""
+        predictive, y = judged(predictive, y)
         targets = checked(predictive, y, RegressionPredictive)
         scores, _ = NormalScores(predictive).of(targets)
         num = len(targets)

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 
 from credo._text import nearest
 from credo.data import Data, as_data
+from credo.evaluation.checks import judged
 from credo.evaluation.class_maps import IsotonicClasses, Temperature, VectorScaling
 from credo.evaluation.quantile_map import IsotonicQuantiles
 from credo.predictive import ClassPredictive, Predictive
@@ -52,12 +53,23 @@ class Recalibrated:
     diagnostics = property(attrgetter("posterior.diagnostics"), doc="Evidence for and against the posterior's fit.")
     num_bytes = property(attrgetter("posterior.num_bytes"), doc="The size of the posterior in memory.")
 
+    def about(self, site: str) -> Self:
+        """This posterior: its map is for one site alone, and others are refused."""
+        if site != self.model.predicts:
+            raise ValueError(
+                f"of is {site!r}, and the map was fitted to predictions of {self.model.predicts!r}; recalibrate "
+                f"posterior.about({site!r})"
+            )
+        return self
+
     def sample(self, key: Key, num: int) -> Theta:
         """`num` draws of theta, which a map of the marginal does not change."""
         return self.posterior.sample(key, num)
 
-    def predict(self, x: Any, *, num_draws: int | None = None) -> Predictive:
-        """The recalibrated marginal on inputs x."""
+    def predict(self, x: Any, *, num_draws: int | None = None, of: str | None = None) -> Predictive:
+        """The recalibrated marginal on inputs x, of the site that the map was fitted to."""
+        if of is not None:
+            return self.about(of).predict(x, num_draws=num_draws)
         return self.map(self.posterior.predict(x, num_draws=num_draws))
 
 
@@ -68,7 +80,8 @@ def recalibrate(
 
     Arguments:
         posterior: any posterior.
-        data: rows that it was not trained on, `credo.Data` or (x, y): training rows would look too good.
+        data: rows that it was not trained on, `credo.Data` or (x, y): training rows would look too good. Its targets
+            are of what the posterior predicts: with noisy labels, `posterior.about("y")` predicts what is seen.
         how: "isotonic", "temperature" or "vector" (the last two for classes), or a class with `fit` and `__call__`
             like `Map`. By default isotonic for regression and temperature for classes.
 
@@ -82,8 +95,8 @@ def recalibrate(
     1.0
     """
     held_out = as_data(data)
-    predictive = posterior.predict(held_out.x)
-    return Recalibrated(posterior, _chosen(how, predictive).fit(predictive, held_out.y))
+    predictive, y = judged(posterior.predict(held_out.x), held_out.y)
+    return Recalibrated(posterior, _chosen(how, predictive).fit(predictive, y))
 
 
 def _chosen(how: str | type[Map] | None, predictive: Predictive) -> type[Map]:

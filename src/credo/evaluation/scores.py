@@ -10,8 +10,8 @@ import numpy as np
 from scipy import stats
 
 from credo import random
-from credo.evaluation.checks import checked
-from credo.evaluation.metric import Measure, mean_of, metric
+from credo.evaluation.checks import checked, judged
+from credo.evaluation.metric import Measure, mean_by_row, mean_of, mean_of_outputs, metric
 from credo.predictive import ClassPredictive, Predictive, RegressionPredictive
 
 # 1,000 samples give the CRPS of one row to about 2%; errors of rows average out.
@@ -48,7 +48,8 @@ def rmse(predictive: RegressionPredictive, y: Any) -> Measure:
     >>> round(rmse(from_normal([1.0, 2.0], 1.0), [1.0, 4.0]), 3)
     1.414
     """
-    squares = mean_of(squared_errors(predictive, y))
+    targets = checked(predictive, y, RegressionPredictive)
+    squares = mean_of_outputs((predictive.mean - targets) ** 2, targets)
     return lambda weights: np.sqrt(squares(weights))
 
 
@@ -56,7 +57,7 @@ def rmse(predictive: RegressionPredictive, y: Any) -> Measure:
 def mae(predictive: RegressionPredictive, y: Any) -> Measure:
     """Mean |ŷ − y|, over rows and outputs, of the predictive mean ŷ."""
     targets = checked(predictive, y, RegressionPredictive)
-    return mean_of(_by_row(np.abs(predictive.mean - targets)))
+    return mean_of_outputs(np.abs(predictive.mean - targets), targets)
 
 
 @metric("CRPS", better="lower", unit="y")
@@ -70,12 +71,12 @@ def crps(predictive: RegressionPredictive, y: Any, *, num_samples: int = NUM_SAM
     """
     targets = checked(predictive, y, RegressionPredictive)
     if predictive.is_normal:
-        return mean_of(_by_row(crps_normal(predictive.mean, predictive.std, targets)))
+        return mean_of_outputs(crps_normal(predictive.mean, predictive.std, targets), targets)
     size = max(1, BYTES_PER_BLOCK // (4 * num_samples * max(1, targets[0].size)))
     blocks = [slice(first, first + size) for first in range(0, len(targets), size)]
     key = random.key(seed)
     values = [crps_samples(predictive[rows].samples(key, num_samples), targets[rows]) for rows in blocks]
-    return mean_of(_by_row(np.concatenate(values)))
+    return mean_of_outputs(np.concatenate(values), targets)
 
 
 def crps_normal(mean: np.ndarray, std: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -96,13 +97,9 @@ def crps_samples(samples: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def squared_errors(predictive: RegressionPredictive, y: Any) -> np.ndarray:
-    """(ŷ − y)² of each row, averaged over outputs."""
+    """(ŷ − y)² of each row, averaged over the outputs that are there."""
     targets = checked(predictive, y, RegressionPredictive)
-    return _by_row((predictive.mean - targets) ** 2)
-
-
-def _by_row(values: np.ndarray) -> np.ndarray:
-    return values.reshape(len(values), -1).mean(1)
+    return mean_by_row((predictive.mean - targets) ** 2, targets)
 
 
 # -- classes -----------------------------------------------------------------------------------------------
@@ -135,6 +132,7 @@ def brier(predictive: ClassPredictive, y: Any) -> Measure:
 
 def confusion_matrix(predictive: ClassPredictive, y: Any) -> np.ndarray:
     """Counts of rows by true class (row) and predicted label (column)."""
+    predictive, y = judged(predictive, y)
     labels = checked(predictive, y, ClassPredictive)
     num_classes = predictive.probs.shape[1]
     return np.bincount(labels * num_classes + predictive.label, minlength=num_classes**2).reshape(num_classes, -1)

@@ -12,7 +12,7 @@ import numpy as np
 from scipy import stats
 
 from credo._text import nearest
-from credo.evaluation.checks import checked
+from credo.evaluation.checks import checked, judged
 from credo.evaluation.metric import Measure, metric
 from credo.evaluation.scores import squared_errors
 from credo.predictive import ClassPredictive, Predictive
@@ -83,6 +83,7 @@ def risk_coverage(predictive: Predictive, y: Any, by: str | None = None) -> Risk
     >>> print(curve.risk)
     [0.  0.5]
     """
+    predictive, y = judged(predictive, y)
     loss = losses(predictive, y)
     order = np.argsort(uncertainty(predictive, by), kind="stable")
     answered = np.arange(1, len(loss) + 1)

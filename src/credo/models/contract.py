@@ -3,8 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 
+from credo._dataflow import dependencies
 from credo._text import nearest
 from credo.models.sites import (
     LOCAL_NOISE,
@@ -16,7 +18,9 @@ from credo.models.sites import (
     is_local,
     is_marginalised,
     is_summed,
+    log_density,
 )
+from credo.models.traced import Traced
 from credo.typing import Theta
 
 
@@ -55,6 +59,44 @@ def check_prior(dependencies: Mapping[str, frozenset[str]]) -> None:
                 "credo.Model(program, inputs={'u': points}) with program(x, y=None, *, u) (inputs={'u': 'training'} "
                 "for the training inputs), or move the site into the plate"
             )
+
+
+def check_values(model: Traced) -> None:
+    """Refuse densities that depend on values that a program does not have: of sites that it has integrated out.
+
+    Of summed sites it has one value in each row: the prior cannot depend on them.
+    """
+    shapes = model._look(lambda trace: {name: one["fn"].shape() for name, one in _marginalised(trace)})
+    values = {name: jnp.zeros(shape) for name, shape in shapes.items()}
+    values |= {name: jnp.zeros((), jnp.int32) for name in model.summed_sites}
+    if not values:
+        return
+    example = model.example()
+    theta = {name: jnp.zeros(leaf.shape) for name, leaf in model.template.items()}
+    outside: set[str] = set()
+
+    def terms(values: Theta) -> Theta:
+        trace = model._trace({**theta, **values}, example.x, example.y)[0]
+        others = {name: one for name, one in trace.items() if one["type"] == "sample" and name not in values}
+        outside.update(name for name, one in others.items() if not in_data_plate(one))
+        return {name: log_density(one) for name, one in others.items()}
+
+    for name, seen in dependencies(terms, values).items():
+        for hidden in sorted(seen & shapes.keys()):
+            raise ValueError(
+                f"the site {name!r} depends on the value of {hidden!r}, which is marginalised: the program has "
+                f"integrated it out, so it has none. Compute {name!r} from what {hidden!r} is drawn from, or drop "
+                "infer={'marginalised': True} to have a discrete site summed out"
+            )
+        if seen and name in outside:
+            raise ValueError(
+                f"the site {name!r} is outside the plate 'data', so it is part of the prior, but depends on "
+                f"{sorted(seen)[0]!r}, which has a value in each row; move it into the plate"
+            )
+
+
+def _marginalised(trace: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    return [(name, site) for name, site in trace.items() if is_marginalised(site)]
 
 
 def check_factors(once: Mapping[str, Any], twice: Mapping[str, Any]) -> None:

@@ -38,7 +38,7 @@ from credo._checks import require_at_least
 from credo._dataflow import dependencies
 from credo._text import nearest
 from credo.data import Data, as_data, as_inputs
-from credo.models.contract import check_factors, check_inputs, check_prior, check_program, check_xi
+from credo.models.contract import check_factors, check_inputs, check_prior, check_program, check_values, check_xi
 from credo.models.description import Description, describe
 from credo.models.graph import Graph, graph_of
 from credo.models.inputs import NO_INPUTS
@@ -114,6 +114,7 @@ class Model(Traced):
             bound._look(lambda trace: check_inputs(trace, bound._whole), bound._whole)
         if self.config is None:  # credo's own programs keep to it
             bound._check_prior()
+            check_values(bound)
         if bound.inputs_of_y:
             bound = replace(bound, constants=constants.kept(bound.inputs_of_y))
         if bound.factors:
@@ -123,6 +124,10 @@ class Model(Traced):
             if not np.all(np.isfinite(value)):
                 raise ValueError(f"the param {name!r} starts outside its constraint, or on its boundary")
         return bound
+
+    def _shaped(self, x: Any) -> "Model":
+        """This model for inputs of that shape, where there are no data."""
+        return replace(self, rows=RowShapes.of_inputs(x))
 
     def suited(self, data: Any) -> Data:
         """Data with targets of the kind that the model takes: labels, if it is one of classes."""
@@ -226,7 +231,7 @@ class Model(Traced):
         Those that are a part of the hypothesis are given: theta["local_noise"], a whole number, seeds them.
         """
         if self.rows is None:
-            return replace(self, rows=RowShapes.of_inputs(x)).predictive(theta, x)
+            return self._shaped(x).predictive(theta, x)
         if not self.has_local_latents:
             return self._law(theta, x)
 
@@ -358,7 +363,7 @@ class Model(Traced):
         """The prior predictive p(y | x) = ∫ p(y | x, theta) p(theta) dtheta, from `num_draws` draws."""
         require_at_least(1, num_draws=num_draws)
         inputs = as_inputs(x, None if self.rows is None else self.rows.x_shape[1:])
-        bound = self if self.rows is not None else replace(self, rows=RowShapes.of_inputs(inputs))
+        bound = self if self.rows is not None else self._shaped(inputs)
         if bound.undrawn_sites:
             raise ValueError(
                 f"the prior of {sorted(bound.undrawn_sites)[0]!r} is a regularizer given as a function, from which "

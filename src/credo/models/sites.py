@@ -59,7 +59,8 @@ class Sites(Messenger):
     are given.
 
     Arguments:
-        theta: unconstrained latents by name, xi that take precedence over those in `xi`, and `local_values`.
+        theta: unconstrained latents by name, xi that take precedence over those in `xi`, `local_values`, and values of
+            summed and marginalised sites.
         xi: unconstrained params by name.
         local_key: called if there is a local latent; None leaves it to the enclosing `seed` handler.
         gaps: whether rows of y may miss some of their targets, which are then left out of its law.
@@ -86,6 +87,8 @@ class Sites(Messenger):
         elif msg["name"] == "y":
             if self.gaps and msg["is_observed"]:
                 msg["fn"] = observed_part(msg["fn"], msg["value"])
+        elif is_marginalised(msg):
+            msg["value"] = self.values.get(msg["name"], msg["value"])
         elif is_summed(msg):
             self._set_summed(msg)
         elif is_local(msg):

@@ -56,6 +56,9 @@ class Posterior(Protocol):
     def predict(self, x: Any, *, num_draws: int | None = None, of: str | None = None) -> Predictive:
         """The marginal p(y | x, D), of the site to predict or of another."""
 
+    def about(self, site: str) -> Self:
+        """This posterior, of which another site is predicted: "y" is what was observed."""
+
     def placed(self, data: Data) -> Self:
         """This posterior with what it must know of the data it came from."""
 

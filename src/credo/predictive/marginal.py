@@ -21,7 +21,7 @@ import numpy as np
 
 from credo._blocks import block_size, by_block, joined
 from credo._machine import available_cores
-from credo.data import Scaling
+from credo.data import Scaling, filled, is_observed
 from credo.predictive import streaming
 from credo.predictive.conditional import Conditional, ConditionalOf, is_classes, is_normal
 from credo.predictive.laws import by_samples, name_without_cdf, occurrences
@@ -77,22 +77,36 @@ class Predictive:
 
     def targets(self, y: Any) -> np.ndarray:
         """y as an array of one target for each row, or an error that says what does not fit."""
-        targets = np.asarray(y)
+        targets = np.asarray(filled(y))
         targets = targets[:, 0] if targets.ndim == 2 and targets.shape[1] == 1 else targets
         if targets.shape != self._target_shape:
             raise ValueError(f"y has shape {targets.shape}, but the prediction is of shape {self._target_shape}")
+        bare = np.flatnonzero(~is_observed(targets).reshape(len(targets), -1).any(axis=1))
+        if len(bare):
+            raise ValueError(
+                f"{len(bare):,} rows of y have no target, the first is row {bare[0]}; leave them out, as metrics do"
+            )
         return targets
 
     def log_prob(self, y: Any) -> np.ndarray:
-        """log p(y | x, D) = log Σᵢ wᵢ p(y | x, thetaᵢ) of each row, in the user's units."""
-        return self._fold_targets(streaming.LOG_MEAN_EXP, y) - self._log_scale()
+        """log p(y | x, D) = log Σᵢ wᵢ p(y | x, thetaᵢ) of each row, in the user's units.
+
+        Of a row that misses some of its outputs it is the density of the others. A row without a target has none, and
+        is refused: metrics leave such rows out.
+        """
+        targets = self.targets(y)
+        observed = is_observed(targets)
+        accumulator = streaming.LOG_MEAN_EXP if observed.all() else streaming.OBSERVED_LOG_MEAN_EXP
+        return self._fold_targets(accumulator, targets) - self._log_scale(observed)
 
     def log_prob_by_draw(self, y: Any) -> np.ndarray:
         """log p(y | x, thetaᵢ) of every draw, (draws, data), in the user's units: what leave-one-out weighs."""
         self._refuse_if_large(self.num_draws, "log densities", ())
-        targets = np.asarray(self._in_model_units(self.targets(y)))
-        by_row = np.concatenate(self._blocks(partial(streaming.log_probs, self.conditional_of), targets))
-        return by_row.T - self._log_scale()
+        targets = self.targets(y)
+        observed = is_observed(targets)
+        function = partial(streaming.log_probs, self.conditional_of, not observed.all())
+        by_row = np.concatenate(self._blocks(function, np.asarray(self._in_model_units(targets))))
+        return by_row.T - self._log_scale(observed)
 
     def samples(self, key: Key, num: int) -> np.ndarray:
         """`num` draws of y from the marginal, (num, data, output…): a function first, then noise around it.
@@ -128,7 +142,7 @@ class Predictive:
         """Stream over the draws with the targets; the last answer is kept, since many metrics ask the same."""
         targets = np.asarray(self._in_model_units(self.targets(y)))
         known = self._folds.get(accumulator)
-        if known is None or not np.array_equal(known[0], targets):
+        if known is None or not np.array_equal(known[0], targets, equal_nan=targets.dtype.kind == "f"):
             known = self._folds[accumulator] = (targets, np.asarray(self.fold(accumulator, targets)))
         return known[1]
 
@@ -168,7 +182,7 @@ class Predictive:
     def _to_units(self, values: np.ndarray) -> np.ndarray:
         return values
 
-    def _log_scale(self) -> float:
+    def _log_scale(self, observed: np.ndarray) -> Any:
         return 0.0
 
 
@@ -254,9 +268,11 @@ class RegressionPredictive(Predictive):
     def cdf(self, y: Any) -> np.ndarray:
         """F(y) = Σᵢ wᵢ P(Y ≤ y | x, thetaᵢ) of each output alone, (data, output…): uniform if the model is right.
 
-        From samples, with a warning, where y has no distribution function.
+        From samples, with a warning, where y has no distribution function. NaN where an output is missing.
         """
-        return self.with_cdf._fold_targets(streaming.CDF, y)
+        targets = self.targets(y)
+        levels, observed = self.with_cdf._fold_targets(streaming.CDF, targets), is_observed(targets)
+        return levels if observed.all() else np.where(observed, levels, np.nan)
 
     @cached_property
     def with_cdf(self) -> "RegressionPredictive":
@@ -268,10 +284,10 @@ class RegressionPredictive(Predictive):
         return RegressionPredictive(sampled, draws, self.x, weights=self.weights, scaling=self.scaling)
 
     def targets(self, y: Any) -> np.ndarray:
-        """y as an array of one finite target for each row."""
+        """y as an array of finite targets; of several outputs a row may miss some."""
         targets = super().targets(y)
-        if targets.dtype.kind not in "iufb" or not np.all(np.isfinite(targets)):
-            raise ValueError(f"y must hold finite numbers, got {targets.dtype} with missing or infinite values")
+        if targets.dtype.kind not in "iufb" or np.any(np.isinf(targets)):
+            raise ValueError(f"y must hold finite numbers, got {targets.dtype} with infinite values")
         return targets
 
     def _in_model_units(self, y: np.ndarray) -> Any:
@@ -280,8 +296,11 @@ class RegressionPredictive(Predictive):
     def _to_units(self, values: np.ndarray) -> np.ndarray:
         return self.scaling.y_mean + values * self.scaling.y_scale
 
-    def _log_scale(self) -> float:
-        return float(np.sum(np.log(np.broadcast_to(self.scaling.y_scale, self._moments.mean.shape[1:]))))
+    def _log_scale(self, observed: np.ndarray) -> Any:
+        logs = np.log(np.broadcast_to(self.scaling.y_scale, self._moments.mean.shape[1:]))
+        if observed.all():
+            return float(np.sum(logs))
+        return np.sum(np.where(observed, logs, 0.0).reshape(len(observed), -1), axis=1)
 
 
 class ClassPredictive(Predictive):

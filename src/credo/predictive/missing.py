@@ -5,6 +5,7 @@ law of several outputs has a marginal.
 """
 
 import math
+from functools import singledispatch
 from typing import Any
 
 import jax.numpy as jnp
@@ -37,6 +38,7 @@ def observed_part(conditional: Any, y: Array) -> Any:
     )
 
 
+@singledispatch
 def observed_log_prob(conditional: Conditional, y: Array) -> Array:
     """log p(y | x, theta) of the targets that are there, (rows,)."""
     return observed_part(conditional, y).log_prob(y)

@@ -22,6 +22,7 @@ from credo.predictive.conditional import (
     sample_of,
 )
 from credo.predictive.laws import cdf_of
+from credo.predictive.missing import observed_log_prob
 from credo.typing import Array, Key
 
 # K: the mean of 32 draws has a 32nd of their variance, 3 % more than y itself.
@@ -77,9 +78,12 @@ class Mixed(NamedTuple):
 
     def log_prob(self, value: Array) -> Array:
         """log Σₖ wₖ pₖ(y) of each row."""
-        log_probs = self.of_parts(lambda part: part.log_prob(value))
-        log_weights = -math.log(len(log_probs)) if self.log_weights is None else self.log_weights
-        return jax.nn.logsumexp(log_probs + log_weights, axis=0)
+        return self.log_average(self.of_parts(lambda part: part.log_prob(value)))
+
+    def log_average(self, log_values: Array) -> Array:
+        """log Σₖ wₖ valuesₖ of each row, from the logarithms of every part, (K, rows)."""
+        log_weights = -math.log(len(log_values)) if self.log_weights is None else self.log_weights
+        return jax.nn.logsumexp(log_values + log_weights, axis=0)
 
     def cdf(self, value: Array) -> Array:
         """Σₖ wₖ Pₖ(Y ≤ value) of each output alone."""
@@ -112,6 +116,11 @@ def mixed(given: Callable[[Array], Conditional]) -> Mixed:
 def _(conditional: Mixed) -> Array | None:
     probs = conditional.of_parts(class_probs)
     return None if probs is None else conditional.average(probs)
+
+
+@observed_log_prob.register
+def _(conditional: Mixed, y: Array) -> Array:
+    return conditional.log_average(conditional.of_parts(lambda part: observed_log_prob(part, y)))
 
 
 @covariance_of.register

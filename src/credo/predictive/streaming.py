@@ -16,6 +16,7 @@ from jax.scipy.special import xlogy
 
 from credo.predictive.conditional import Conditional, ConditionalOf, as_vector, covariance_of, each_output, mean_of
 from credo.predictive.laws import cdf_of, sample_rows
+from credo.predictive.missing import observed_log_prob
 from credo.typing import Array, Key, Theta, Tree
 
 
@@ -73,6 +74,11 @@ LOG_MEAN_EXP = Accumulator(
     add=lambda carry, conditional, weight, y: jnp.logaddexp(carry, jnp.log(weight) + conditional.log_prob(y)),
 )
 
+# The same of targets of which some outputs are missing.
+OBSERVED_LOG_MEAN_EXP = LOG_MEAN_EXP._replace(
+    add=lambda carry, conditional, weight, y: jnp.logaddexp(carry, jnp.log(weight) + observed_log_prob(conditional, y)),
+)
+
 CDF = Accumulator(
     start=lambda conditional, y: jnp.zeros(y.shape),
     add=lambda carry, conditional, weight, y: carry + weight * cdf_of(each_output(conditional), y),
@@ -108,10 +114,15 @@ def functions(conditional_of: ConditionalOf, draws: Theta, x: Array) -> Array:
     return jnp.moveaxis(over_draws(lambda theta: mean_of(conditional_of(theta, x)), draws), 0, 1)
 
 
-@partial(jax.jit, static_argnums=0)
-def log_probs(conditional_of: ConditionalOf, draws: Theta, x: Array, y: Array) -> Array:
-    """log p(y | x, thetaᵢ), (rows, draws)."""
-    return over_draws(lambda theta: conditional_of(theta, x).log_prob(y), draws).T
+@partial(jax.jit, static_argnums=(0, 1))
+def log_probs(conditional_of: ConditionalOf, gaps: bool, draws: Theta, x: Array, y: Array) -> Array:
+    """log p(y | x, thetaᵢ), (rows, draws); with gaps, of the outputs that are there."""
+
+    def of_draw(theta: Theta) -> Array:
+        conditional = conditional_of(theta, x)
+        return observed_log_prob(conditional, y) if gaps else conditional.log_prob(y)
+
+    return over_draws(of_draw, draws).T
 
 
 @partial(jax.jit, static_argnums=0)

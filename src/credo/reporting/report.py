@@ -56,16 +56,17 @@ def report(
     if target.suffix not in (".html", ".htm"):
         raise ValueError(f"path is {str(path)!r}; name an .html file, or a folder")
     found = scores or evaluate(posterior, test, outside=outside)
-    prediction = posterior.predict(test.x)
+    seen = posterior.about(found.of)
+    prediction = seen.predict(test.x)
     made = posterior.provenance
     lead = (
         f"{posterior.model.num_parameters:,} parameters, fitted to {made.num_data:,} rows by {made.method['name']} in "
-        f"{made.seconds:.1f} s; judged on {test.size:,} rows."
+        f"{made.seconds:.1f} s; judged on {found.rows_judged}."
     )
     sections = [
         _glance(posterior, found),
         _scores(found, prediction, test.classes),
-        _predictions(posterior, prediction, test),
+        _predictions(seen, prediction, test),
         _diagnostics(posterior),
         _model(posterior),
         *([_columns(columns)] if columns else []),
@@ -98,6 +99,8 @@ def _scores(scores: Scores, prediction: Predictive, names: Sequence[str] | None)
         numbers=(1, 2),
     )
     section.text("Standard errors are from a bootstrap over test rows.")
+    if scores.site_judged:
+        section.text(f"What is predicted is not what was observed; {scores.site_judged}.")
     _draw(
         section, plot.calibration(scores.calibration), f"Calibration: {scores.calibration.events}. {scores.calibration}"
     )
