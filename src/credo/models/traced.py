@@ -29,6 +29,7 @@ from credo.models.sites import (
     unconstrained_params,
     zeros_for_y,
 )
+from credo.models.views import Views
 from credo.networks.masks import Masks
 from credo.typing import Array, Batch, Key, Program, Theta
 
@@ -51,6 +52,7 @@ class Traced:
     local: Literal["aleatoric", "epistemic"] = "aleatoric"
     predicts: str = "y"
     labels: bool = False
+    views: Views | None = None
 
     def __post_init__(self) -> None:
         require_one_of(("aleatoric", "epistemic"), local=self.local)
