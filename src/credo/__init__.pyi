@@ -39,6 +39,7 @@ from .inference.variational.ivon import IVON as IVON
 from .inference.variational.swag import SWAG as SWAG
 from .inference.variational.vi import VI as VI
 from .inference.variational.vi import BayesByBackprop as BayesByBackprop
+from .models import augmentations as augmentations
 from .models import conditions as conditions
 from .models import priors as priors
 from .models.program import Model as Model

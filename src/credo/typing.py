@@ -19,7 +19,8 @@ class Batch(NamedTuple):
 
     `total` is N in log p(theta) + N/n · Σ log p(y | x, theta); n is the number of rows here. `rows` are their numbers
     in the data set, for a chain that sees rows of its own; otherwise None. `inputs` are those of the model's own by
-    name, or some rows of them; None for all of them, which the model holds.
+    name, or some rows of them; None for all of them, which the model holds. `key` is for what the likelihood averages
+    over (augmentations), another one in each step of a method that allows it; None for always the same draws.
     """
 
     x: Array
@@ -27,3 +28,4 @@ class Batch(NamedTuple):
     total: int | Array
     rows: Array | None = None
     inputs: dict[str, Array] | None = None
+    key: Key | None = None

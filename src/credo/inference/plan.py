@@ -21,6 +21,8 @@ class Plan:
         uses_held_out: whether held-out data can end the run early.
         learns_xi: whether the method itself learns the parameters xi of a prior (`param` sites).
         learns_points: whether it learns the weights of point layers (`credo.priors.point`) as well.
+        fixed_density: whether all steps must see the same density: what the likelihood averages over (augmentations) is
+            drawn once and for all then, and not afresh in each step.
         leaves_draws: whether the posterior is made of draws of theta, from which another method can start.
     """
 
@@ -38,6 +40,7 @@ class Plan:
     learns_xi: bool = False
     learns_points: bool = False
     leaves_draws: bool = False
+    fixed_density: bool = False
 
     @property
     def steps_per_cycle(self) -> int:

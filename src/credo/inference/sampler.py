@@ -45,7 +45,7 @@ class Sampler(Method):
 
     def plan(self) -> Plan:
         counts = (self.num_samples, self.num_warmup, self.thin, self.num_chains)
-        return Plan(*counts, start=self.start, leaves_draws=True)
+        return Plan(*counts, start=self.start, leaves_draws=True, fixed_density=True)
 
     def posterior(self, model: Model, outcome: Outcome) -> Draws:
         return outcome.to_draws(self.to_config(), model, outcome.draws)

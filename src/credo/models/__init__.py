@@ -4,8 +4,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from credo._checks import require_one_of
-from credo.models import conditions, likelihoods, priors
+from credo.models import augmentations, conditions, likelihoods, priors
 from credo.models.activations import activations, activations_from_config
+from credo.models.augmented import augmented
 from credo.models.classification import classification
 from credo.models.paperfold import paperfold
 from credo.models.program import Model
@@ -16,11 +17,18 @@ MODELS: dict[str, Callable[..., Model]] = {
     "regression": regression,
     "classification": classification,
     "activations": activations,
+    "augmented": augmented,
 }
 
 # How to build those again that are not made of a network, a prior and a noise alone, from their configuration.
 REBUILT: dict[str, Callable[[Mapping[str, Any], Any], Model]] = {
     "activations": lambda config, _: activations_from_config(config),
+    "augmented": lambda config, net: augmented(
+        from_config(config["inner"], net),
+        augmentations.from_config(config["transform"]),
+        num_draws=config["num_draws"],
+        average=config["average"],
+    ),
 }
 
 
@@ -40,6 +48,8 @@ __all__ = [
     "MODELS",
     "Model",
     "activations",
+    "augmentations",
+    "augmented",
     "classification",
     "conditions",
     "from_config",

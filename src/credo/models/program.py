@@ -86,6 +86,7 @@ class Model(Traced):
         predicts: the site to predict, where that is not what is observed: a discrete latent inside the plate that is
             summed out, or a site that the program has integrated out by hand, with `infer={"marginalised": True}`.
         labels: whether y holds class labels: whole numbers with NaN among them are labels then, some of them missing.
+        views: what the likelihood of a row is averaged over, from `credo.models.augmented`.
 
     >>> import numpyro, numpyro.distributions as dist
     >>> def program(x, y=None):
@@ -154,6 +155,11 @@ class Model(Traced):
                 f"{', '.join(sorted(self.predictable))}"
             )
         return replace(self, predicts=site)
+
+    def of_likelihood(self) -> "Model":
+        """This model, whose `predictive` is the law that its likelihood has: of y, averaged over views of x."""
+        found = self.predicting("y")
+        return found if self.views is None else replace(found, views=replace(self.views, average=True))
 
     def _check_prior(self) -> None:
         """Refuse a prior that looks at the batch."""
@@ -228,10 +234,17 @@ class Model(Traced):
 
             p(y | x, theta) = ∫ p(y | x, l, theta) p(l | x, theta) dl ≈ 1/K Σₖ p(y | x, lₖ, theta)
 
-        Those that are a part of the hypothesis are given: theta["local_noise"], a whole number, seeds them.
+        Those that are a part of the hypothesis are given: theta["local_noise"], a whole number, seeds them. An
+        augmented model may average over views of x as well.
         """
         if self.rows is None:
             return self._shaped(x).predictive(theta, x)
+        if self.views is not None and self.views.average:
+            return self.views.law(partial(self._predictive_at, theta), x, self.constants.known())
+        return self._predictive_at(theta, x)
+
+    def _predictive_at(self, theta: Theta, x: Array) -> Conditional:
+        """p(y | x, theta) of x as it is."""
         if not self.has_local_latents:
             return self._law(theta, x)
 
@@ -262,19 +275,41 @@ class Model(Traced):
     def _log_sums(
         self, theta: Theta, batch: Batch, local: Callable[[], Key], moments: tuple[Theta, Theta] | None = None
     ) -> tuple[Array, Array]:
-        def parts(values: Theta, likelihood: Callable[..., Array]) -> tuple[Array, Array]:
+        """log p(theta), and Σ_batch log p(y | x, theta)."""
+        if self.views is not None:
+            keys = jax.random.split(local(), batch.x.shape[0]) if self.has_local_latents else None
+
+            def log_rows(seen: Batch, key: Any) -> tuple[Array, Array]:
+                return self._log_rows(theta, seen, lambda: key, moments)
+
+            return self.views.log_sums(log_rows, batch, self._inputs_of(batch), keys)
+        if self.summed_sites:
+            log_prior, terms = self._log_rows(theta, batch, local, moments)
+            return log_prior, jnp.sum(terms)
+        trace, log_jacobian = self._trace(theta, batch.x, batch.y, local, self._inputs_of(batch))
+        return sum(self._prior_terms(trace, moments).values(), log_jacobian), self._likelihood_of(trace, batch)
+
+    def _log_rows(
+        self, theta: Theta, batch: Batch, local: Callable[[], Key], moments: tuple[Theta, Theta] | None
+    ) -> tuple[Array, Array]:
+        """log p(theta), and log p(y | x, theta) of each row, of which the discrete latents are summed out."""
+
+        def parts(values: Theta) -> tuple[Array, Array]:
             trace, log_jacobian = self._trace({**theta, **values}, batch.x, batch.y, local, self._inputs_of(batch))
-            return sum(self._prior_terms(trace, moments).values(), log_jacobian), likelihood(trace)
+            return sum(self._prior_terms(trace, moments).values(), log_jacobian), self._rows_of(trace, batch)
 
         if not self.summed_sites:
-            return parts({}, lambda trace: self._likelihood_of(trace, batch))
-        values = combinations(self.summed_sites)
-        log_prior, terms = jax.vmap(lambda own: parts(own, row_terms), out_axes=(None, 0))(values)
-        return log_prior, jnp.sum(jax.nn.logsumexp(terms, axis=0))
+            return parts({})
+        log_prior, terms = jax.vmap(parts, out_axes=(None, 0))(combinations(self.summed_sites))
+        return log_prior, jax.nn.logsumexp(terms, axis=0)
 
     def _likelihood_of(self, trace: dict[str, Any], batch: Batch) -> Array:
         """What the sites inside the plate `data` add up to."""
         return sum((log_density(site) for site in trace.values() if is_seen(site)), jnp.zeros(()))
+
+    def _rows_of(self, trace: dict[str, Any], batch: Batch) -> Array:
+        """The same for each row, (rows,)."""
+        return row_terms(trace)
 
     def _prior_terms(self, trace: dict[str, Any], moments: tuple[Theta, Theta] | None = None) -> dict[str, Array]:
         """What each site outside the plate `data` adds to log p(theta), without the log-Jacobians."""
@@ -296,7 +331,10 @@ class Model(Traced):
         shapes = {name: leaf.shape for name, leaf in self.template.items()}
         trace = self._trace({name: jnp.zeros(shape) for name, shape in shapes.items()}, example.x, example.y)[0]
         inputs = {name: one.shape for name, one in self.constants.items}
-        return describe(trace, shapes, self._xi_shapes, self.frozen_xi, inputs, self.local)
+        found = describe(trace, shapes, self._xi_shapes, self.frozen_xi, inputs, self.local)
+        if self.views is None:
+            return found
+        return replace(found, local=(*found.local, self.views.site(example.x.shape[1:])))
 
     @cached_property
     def hierarchical_sites(self) -> frozenset[str]:
@@ -381,7 +419,8 @@ class Model(Traced):
         # Of a condition only its points are shown, not the weights, units and tables that it works with.
         shown = {name: value for name, value in self._whole.items() if "." not in name or name in self.summed_inputs}
         others = {name: value for name, value in self._whole.items() if name not in shown}
-        return graph_of(partial(self.program, **others), example.x, example.y, shown)
+        found = graph_of(partial(self.program, **others), example.x, example.y, shown)
+        return found if self.views is None else self.views.drawn(found)
 
     # -- xi ------------------------------------------------------------------------------------------------
 

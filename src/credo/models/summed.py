@@ -61,6 +61,10 @@ def mixture_of(run: Callable[[Theta], Mapping[str, Any]], supports: Mapping[str,
     if probs is None:
         return Mixed(parts, log_weights)
     log_probs = jnp.log(jnp.maximum(probs, LEAST_PROBABILITY))
-    logits = jax.nn.logsumexp(log_weights[..., None] + log_probs, axis=0)
-    is_binary = isinstance(stripped(parts), dist.BernoulliLogits | dist.BernoulliProbs)
+    return class_law(jax.nn.logsumexp(log_weights[..., None] + log_probs, axis=0), parts)
+
+
+def class_law(logits: Array, like: Any) -> Conditional:
+    """A law of classes from the logarithms of their probabilities, (rows, classes), of the kind that another is of."""
+    is_binary = isinstance(stripped(like), dist.BernoulliLogits | dist.BernoulliProbs)
     return dist.Bernoulli(logits=logits[..., 1] - logits[..., 0]) if is_binary else dist.Categorical(logits=logits)

@@ -17,6 +17,7 @@ from credo.models.facts import Fact, fact_of
 from credo.models.inputs import NO_INPUTS, NUM_EXAMPLE_ROWS, Inputs, as_declared
 from credo.models.rows import ModelConfig, RowShapes
 from credo.models.sites import Sites, Xi, unconstrained_params, zeros_for_y
+from credo.models.views import Views
 from credo.networks.masks import Masks
 from credo.typing import Array, Batch, Key, Program, Theta
 
@@ -39,6 +40,7 @@ class Traced:
     local: Literal["aleatoric", "epistemic"] = "aleatoric"
     predicts: str = "y"
     labels: bool = False
+    views: Views | None = None
 
     def __post_init__(self) -> None:
         require_one_of(("aleatoric", "epistemic"), local=self.local)

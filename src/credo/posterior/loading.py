@@ -12,7 +12,7 @@ from credo import models, networks
 from credo._files import group_of, read_arrays, read_json, require_unaltered
 from credo._version import __version__
 from credo.data import Scaling
-from credo.models.inputs import Given, Inputs, in_model_units
+from credo.models.inputs import Inputs, in_model_units
 from credo.models.program import Model
 from credo.models.rows import RowShapes
 from credo.posterior.base import Provenance
@@ -96,7 +96,7 @@ def _inputs(
     given: Mapping[str, Any],
 ) -> Inputs:
     """The own inputs of model number `index`: those that were saved, given now, or that the model still has."""
-    declared = model.inputs.arrays if isinstance(model.inputs, Given) else {}
+    declared = getattr(model.inputs, "arrays", {})
     passed = {name: array for name, array in {**declared, **given}.items() if not isinstance(array, str)}
     known = {name: in_model_units(name, array, scaling, row) for name, array in passed.items() if name in config}
     Inputs.from_config(config, known)  # refuses others than those that the model was fitted with

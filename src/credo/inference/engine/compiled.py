@@ -77,6 +77,9 @@ def chunk(
         batch_key, step_key = jax.random.split(key)
         batch = whole if is_whole else _batch(batch_key, number, data, rows, plan)
         batch = batch._replace(inputs=_inputs(batch_key, number, model, data, plan))
+        if model.views is not None and model.views.is_random and not plan.fixed_density:
+            # A key apart from those of the steps, which are numbered from zero.
+            batch = batch._replace(key=jax.random.fold_in(jax.random.fold_in(step_key, 2**31), number))
         return method.step(jax.random.fold_in(step_key, number), model, state, batch)
 
     def step(number: Array, state: Tree) -> tuple[Tree, Any]:

@@ -115,14 +115,22 @@ class AnchoredModel(Model):
         # Held-out rows have no number, and are not disturbed.
         if batch.rows is None:
             return log_likelihood
-        return log_likelihood + self._disturbance(trace["y"]["fn"], batch, batch.rows)
+        return log_likelihood - jnp.sum(self._disturbance(trace["y"]["fn"], batch, batch.rows))
+
+    def _rows_of(self, trace: dict[str, Any], batch: Batch) -> Array:
+        log_likelihood = super()._rows_of(trace, batch)
+        # Each part of a sum over discrete latents has noise of its own: there the targets stay.
+        if batch.rows is None or self.summed_sites:
+            return log_likelihood
+        disturbance = self._disturbance(trace["y"]["fn"], batch, batch.rows)
+        return log_likelihood - jnp.sum(disturbance.reshape(*disturbance.shape[:1], -1), axis=1)
 
     def _moved(self, values: Theta) -> Theta:
         """Values of sites by name, those with an anchor as far from the mean of the prior as they are from it."""
         return {name: value - self.offset[name] if name in self.offset else value for name, value in values.items()}
 
     def _disturbance(self, predictive: dist.Distribution, batch: Batch, rows: Array) -> Array:
-        """What y' = y + σε adds to log N(y; f, σ²): −ε(y − f)/σ, and a constant.
+        """What y' = y + σε takes from log N(y; f, σ²), for each target: ε(y − f)/σ, and a constant.
 
         σ is held fixed: one that is learned would chase the noise that is made from it, and grow without end.
         """
@@ -136,13 +144,13 @@ class AnchoredModel(Model):
             noise = _noise(key, rows, jnp.shape(batch.y)[1:])
             scale = jax.lax.stop_gradient(jnp.sqrt(predictive.variance))
             residual = jnp.where(is_observed(batch.y), batch.y - predictive.mean, 0.0)
-            return -jnp.sum(noise * residual / scale)
+            return noise * residual / scale
         if isinstance(bare, dist.MultivariateNormal):
             noise = _noise(key, rows, jnp.shape(batch.y)[1:])
             residual = (batch.y - predictive.mean)[..., None]
             root = jnp.broadcast_to(bare.scale_tril, (*residual.shape[:-1], residual.shape[-2]))
-            return -jnp.sum(noise * solve_triangular(jax.lax.stop_gradient(root), residual, lower=True)[..., 0])
-        return jnp.zeros(())
+            return noise * solve_triangular(jax.lax.stop_gradient(root), residual, lower=True)[..., 0]
+        return jnp.zeros((1,))
 
 
 def _noise(key: Key, rows: Array, shape: tuple[int, ...]) -> Array:

@@ -112,7 +112,7 @@ class Laplace(Wrapper):
         return self.training
 
     def plan(self) -> Plan:
-        return replace(self.training.plan(), learns_xi=True, leaves_draws=False)
+        return replace(self.training.plan(), learns_xi=True, leaves_draws=False, fixed_density=True)
 
     @property
     def words(self) -> Guide:
@@ -248,7 +248,8 @@ class Laplace(Wrapper):
 def _run(stages: Stages, method: MAP, model: Model, theta: Theta, data: Batch, seed: int) -> Theta:
     """Where a climb from theta ends."""
     starts = {name: jnp.asarray(leaf)[None] for name, leaf in theta.items()}
-    outcome = stages.run(method, model, data, seed=seed, starts=starts)
+    plan = replace(method.plan(), fixed_density=True)
+    outcome = stages.run(method, model, data, seed=seed, starts=starts, plan=plan)
     return {name: leaf[0, -1] for name, leaf in method.posterior(model, outcome).theta.items()}
 
 

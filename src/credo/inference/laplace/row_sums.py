@@ -45,7 +45,12 @@ class Problem(NamedTuple):
     @classmethod
     def of(cls, model: Model, theta: Theta, names: tuple[str, ...], kind: CurvatureKind) -> "Problem":
         # The curvature is that of what was observed, whatever is predicted.
-        model = model.predicting("y")
+        model = model.of_likelihood()
+        if model.views is not None and not model.labels:
+            raise ValueError(
+                "Laplace: the likelihood of an augmented model of numbers is a mixture, whose curvature credo does not "
+                "know; classes can be had, or another method, such as credo.SWAG() or credo.BayesByBackprop()"
+            )
         outputs = outputs_of(model, theta) if kind == "ggn" else None
         found = cls(model, names, kind, outputs, ())
         example = model.example()

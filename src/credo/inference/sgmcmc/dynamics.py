@@ -121,6 +121,7 @@ class Dynamics(Sampler):
             num_records=self.num_samples // self.num_cycles,
             batch_size=self.batch_size,
             num_cycles=self.num_cycles,
+            fixed_density=False,
         )
 
     def halved(self) -> Self:
