@@ -71,13 +71,13 @@ def test_every_kind_of_column(houses):
     assert "constant, always 'CH'" in said["country"]
     assert "every cell is missing" in said["empty"]
     assert "regression" in said["price"]
-    assert "1 rows without it are left out" in said["price"]
+    assert "1 rows without it are unlabelled" in said["price"]
 
 
 def test_the_numbers_of_each_row(houses, table):
     data = houses.data(table(HOUSES))
     assert data.names == houses.names
-    assert data.size == 11
+    assert (data.size, data.num_labelled) == (12, 11)
     row = {name: data.x[:, place] for place, name in enumerate(houses.names)}
     np.testing.assert_array_equal(row["city=Bern"][:5], [1, 0, 0, 1, 0])
     np.testing.assert_array_equal(row["city is missing"][:5], [0, 0, 0, 0, 1])

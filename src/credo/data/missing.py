@@ -30,6 +30,9 @@ def filled(y: Any) -> Any:
             values = np.asarray(y)
         except ValueError:  # rows of different lengths, which the caller refuses
             return y
+        if values.dtype.kind == "f" and str(getattr(y, "dtype", "")).startswith(("Int", "UInt")):
+            # A column of whole numbers with nulls, of pandas or polars, for which NumPy has only floats.
+            return np.where(is_observed(values), values, MISSING_LABEL).astype(np.int64)
         if values.dtype != object:
             return values
         missing = np.vectorize(_is_nothing, otypes=[bool])(values)
