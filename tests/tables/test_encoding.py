@@ -350,3 +350,17 @@ def test_a_million_rows_take_little_memory(tmp_path):
         assert int(result.stdout) <= 4 * (4 * 1_000_000 * 20), what
     with (tmp_path / "predict-large.csv").open() as file:
         assert sum(1 for _ in file) == 1_000_001
+
+
+def test_rows_without_a_target_tell_what_the_columns_are(table):
+    """A city that only unlabelled rows have is a level, and no label is made up for them."""
+    path = table("city,size,kind\n" + "Bern,1,a\nRome,2,b\n" * 6 + "Ulm,100,\nUlm,50,NA\n")
+    encoding = Encoding.learn(path, "kind")
+    assert (encoding.num_rows, encoding.num_without_target) == (12, 2)
+    data = encoding.data(path)
+    assert (data.size, data.num_labelled, data.classes) == (14, 12, ("a", "b"))
+    np.testing.assert_array_equal(data.labelled, [True] * 12 + [False] * 2)
+    np.testing.assert_array_equal(data.x[-2:, data.names.index("city=Ulm")], [1, 1])
+    assert data.scaling.x_mean[data.names.index("size")] == pytest.approx((6 * 3 + 150) / 14)
+    again = Encoding.from_dict(encoding.to_dict())
+    assert again == encoding
