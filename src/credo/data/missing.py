@@ -17,6 +17,15 @@ def is_observed(y: Any) -> Any:
     return y == y if y.dtype.kind == "f" else y != MISSING_LABEL
 
 
+def has_target(y: Any) -> Any:
+    """Which rows have a target, or some of their targets, (rows,).
+
+    >>> print(has_target(np.array([[0.5, np.nan], [np.nan, np.nan]])))
+    [ True False]
+    """
+    return is_observed(y).any(axis=tuple(range(1, y.ndim)))
+
+
 def filled(y: Any) -> Any:
     """Targets with None, masked or otherwise missing entries as an array that holds them.
 
