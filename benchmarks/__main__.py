@@ -19,7 +19,11 @@ BENCHMARKS = (
     "noise",
     "laplace",
     "conditions",
+    "missing",
+    "noisy_labels",
     "semi_supervised",
+    "augmentation",
+    "tasks",
     "ood",
     "uci",
 )

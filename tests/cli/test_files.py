@@ -97,6 +97,27 @@ def test_evaluate_writes_a_report_with_the_columns(credo, houses, run, tmp_path)
     assert scores["num_rows"] == 30
 
 
+def test_rows_without_a_target_are_kept_as_unlabelled_and_not_judged(credo, houses, run, tmp_path):
+    def emptied(name, num):
+        """The table without the first prices."""
+        frame = pl.read_csv(houses / name, infer_schema=False)
+        prices = frame["price"].to_list()
+        frame.with_columns(pl.Series("price", [None] * num + prices[num:])).write_csv(tmp_path / name)
+        return tmp_path / name
+
+    result = credo("fit", emptied("train.csv", 12), "--target", "price", "--out", tmp_path / "run", *QUICK, "--json")
+    assert result.exit_code == 0, result.output
+    fitted = json.loads(result.stdout)
+    assert (fitted["rows"], fitted["unlabelled"]) == (48, 12)
+    assert fitted["columns"]["price"].endswith("12 rows without it are unlabelled")
+    test = emptied("test.csv", 10)
+    assert "regression on 20 test rows (10 more have no target)" in credo("evaluate", run, test).stdout
+    assert "Predicted 30 rows" in credo("predict", run, test, "-o", tmp_path / "out.csv").stdout
+    nothing = credo("evaluate", run, emptied("test.csv", 30))
+    assert nothing.exit_code == 2
+    assert "has no row with a target 'price'" in nothing.stderr
+
+
 def test_inspect_tells_what_a_run_is(credo, run):
     result = credo("inspect", run)
     assert result.exit_code == 0, result.output

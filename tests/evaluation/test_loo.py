@@ -40,6 +40,13 @@ def test_equals_the_exact_leave_one_out(estimate: object, data: credo.Data, seed
     assert str(found).startswith(f"{found.method}: elpd -")
 
 
+def test_rows_without_a_target_are_left_out(data: credo.Data) -> None:
+    posterior, there = exact.posterior(data), np.arange(data.size) % 4 > 0
+    found = loo(posterior, (data.x, np.where(there, data.y, np.nan)))
+    assert len(found.pointwise) == there.sum()
+    assert found.elpd == pytest.approx(loo(posterior, data.select(there)).elpd)
+
+
 def test_equals_arviz(data: credo.Data) -> None:
     posterior = exact.posterior(data)
     densities = posterior.predict(data.x).log_prob_by_draw(data.y)

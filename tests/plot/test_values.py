@@ -5,9 +5,10 @@ import pytest
 from matplotlib import pyplot
 
 from credo import plot
+from credo.data import Data
 from credo.evaluation.classes import class_summary
 from credo.predictive.tabulated import from_probs
-from tests.plot.cases import CHAINS, CLASSES, CURVE, EVENTS, LINE, ONE, RESIDUALS, RISK, ROC
+from tests.plot.cases import CHAINS, CLASSES, CURVE, EVENTS, GRID, LINE, ONE, PLANE, RESIDUALS, RISK, ROC, TWO
 
 
 @pytest.fixture(autouse=True)
@@ -136,3 +137,20 @@ def test_pairs_draws_each_variable_against_each_in_the_figure_given():
     assert grid[0, 0].figure is figure
     np.testing.assert_array_equal(grid[3, 1].lines[0].get_xydata(), table[:, [1, 3]])
     assert grid[0, 5].texts[0].get_text() == "6 of 8 variables"
+
+
+def test_inputs_without_a_target_are_shown_apart():
+    one = Data(LINE, np.where(np.arange(7) == 3, np.nan, LINE**2))
+    drawn = lines(plot.bands(CURVE, LINE, data=one))
+    np.testing.assert_array_equal(drawn["unlabelled"][0], [LINE[3]])
+    two = Data(TWO.x, [0, 1, None, 2, 1, 0, None, 1, 1])
+    drawn = lines(plot.class_map(CLASSES, GRID, data=two))
+    np.testing.assert_array_equal(drawn["unlabelled"].T, TWO.x[[2, 6]])
+    assert {name for name in drawn if name.startswith("class")} == {"class 0", "class 1", "class 2"}
+    some = Data(TWO.x, [0.5, None, *TWO.y[2:]])
+    assert len(plot.maps(PLANE, GRID, data=some).collections[-1].get_offsets()) == 8
+
+
+def test_observed_leaves_out_what_is_missing():
+    ax = plot.observed(CURVE, Data(LINE, np.where(np.arange(7) == 3, np.nan, LINE**2)))
+    np.testing.assert_allclose(lines(ax)["mean, ±2 sd"], [np.delete(LINE**2, 3), np.delete(CURVE.mean, 3)])

@@ -16,7 +16,7 @@ from credo.inference.settings import as_value, build, merged, parse, settings_of
 from credo.inference.sgmcmc.schedules import Cosine
 from credo.runs import Config, Run
 from credo.runs import run as runs
-from credo.runs.prior import prior_in_words, prior_of
+from credo.runs.prior import prior_in_words, prior_of, unlabelled_in_words
 from credo.tables.predictions import regrouped, write
 
 QUICK = {"num_steps": 20}
@@ -283,3 +283,13 @@ def test_configs_that_are_none_are_refused(tmp_path, text, message):
     (tmp_path / "c.toml").write_text(text)
     with pytest.raises(ValueError, match=message):
         Config.read(tmp_path / "c.toml")
+
+
+def test_it_says_what_becomes_of_rows_without_a_target(config):
+    data = credo.Data([1.0, 2.0, 3.0], [1.0, None, None])
+    assert unlabelled_in_words(data, config) == (
+        "2 rows have no target: their inputs scale the columns, and the likelihood leaves them out."
+    )
+    assert "the prior's conditions look at them" in unlabelled_in_words(data, replace(config, smooth=True))
+    assert unlabelled_in_words(data.select([0, 1]), config).startswith("1 row has no target")
+    assert unlabelled_in_words(data.only_labelled(), config) == ""

@@ -71,13 +71,13 @@ def test_every_kind_of_column(houses):
     assert "constant, always 'CH'" in said["country"]
     assert "every cell is missing" in said["empty"]
     assert "regression" in said["price"]
-    assert "1 rows without it are left out" in said["price"]
+    assert "1 rows without it are unlabelled" in said["price"]
 
 
 def test_the_numbers_of_each_row(houses, table):
     data = houses.data(table(HOUSES))
     assert data.names == houses.names
-    assert data.size == 11
+    assert (data.size, data.num_labelled) == (12, 11)
     row = {name: data.x[:, place] for place, name in enumerate(houses.names)}
     np.testing.assert_array_equal(row["city=Bern"][:5], [1, 0, 0, 1, 0])
     np.testing.assert_array_equal(row["city is missing"][:5], [0, 0, 0, 0, 1])
@@ -350,3 +350,17 @@ def test_a_million_rows_take_little_memory(tmp_path):
         assert int(result.stdout) <= 4 * (4 * 1_000_000 * 20), what
     with (tmp_path / "predict-large.csv").open() as file:
         assert sum(1 for _ in file) == 1_000_001
+
+
+def test_rows_without_a_target_tell_what_the_columns_are(table):
+    """A city that only unlabelled rows have is a level, and no label is made up for them."""
+    path = table("city,size,kind\n" + "Bern,1,a\nRome,2,b\n" * 6 + "Ulm,100,\nUlm,50,NA\n")
+    encoding = Encoding.learn(path, "kind")
+    assert (encoding.num_rows, encoding.num_without_target) == (12, 2)
+    data = encoding.data(path)
+    assert (data.size, data.num_labelled, data.classes) == (14, 12, ("a", "b"))
+    np.testing.assert_array_equal(data.labelled, [True] * 12 + [False] * 2)
+    np.testing.assert_array_equal(data.x[-2:, data.names.index("city=Ulm")], [1, 1])
+    assert data.scaling.x_mean[data.names.index("size")] == pytest.approx((6 * 3 + 150) / 14)
+    again = Encoding.from_dict(encoding.to_dict())
+    assert again == encoding

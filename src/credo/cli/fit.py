@@ -109,11 +109,13 @@ def _config(path: Path | None, given: dict[str, Any], settings: list[str] | None
 
 def _describe(voice: Voice, prepared: "Prepared") -> None:
     """Say what is about to be fitted, and to what."""
-    from credo.runs import prior_in_words  # lazy: imports JAX
+    from credo.runs import prior_in_words, unlabelled_in_words  # lazy: imports JAX
 
     encoding, config = prepared.encoding, prepared.config
     rounded = "" if prepared.data.x.dtype == "float64" else ", held in single precision because they are many"
     voice.say(f"{config.data}: {encoding.num_rows:,} rows{rounded}")
+    if said := unlabelled_in_words(prepared.data, config):
+        voice.say(said)
     voice.table(("column", "what was done with it"), encoding.says)
     bound = prepared.model.bind(prepared.data)
     voice.say(f"Task: {encoding.target.says}")
@@ -141,6 +143,7 @@ def _conclude(voice: Voice, run: "Run") -> None:
             "method": run.config.method,
             "why": run.config.why,
             "rows": run.encoding.num_rows,
+            "unlabelled": run.encoding.num_without_target,
             "columns": dict(run.encoding.says),
             "seconds": seconds,
             "verdict": verdict,

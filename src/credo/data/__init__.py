@@ -2,7 +2,7 @@
 
 from credo.data import datasets
 from credo.data.data import Data, as_data, as_inputs, as_labels
-from credo.data.missing import filled, is_observed
+from credo.data.missing import filled, has_target, is_observed
 from credo.data.scaling import Scaling
 
-__all__ = ["Data", "Scaling", "as_data", "as_inputs", "as_labels", "datasets", "filled", "is_observed"]
+__all__ = ["Data", "Scaling", "as_data", "as_inputs", "as_labels", "datasets", "filled", "has_target", "is_observed"]

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from credo.data.missing import MISSING_LABEL, filled, is_observed
+from credo.data.missing import MISSING_LABEL, filled, has_target, is_observed
 from credo.data.scaling import Scaling, fitted
 from credo.typing import Batch
 
@@ -106,7 +106,7 @@ class Data:
     @cached_property
     def labelled(self) -> np.ndarray:
         """Which rows have a target, or some of their targets: (N,)."""
-        return np.asarray(self.observed.reshape(self.size, -1).any(axis=1))
+        return np.asarray(has_target(self.y))
 
     @property
     def num_labelled(self) -> int:

@@ -17,6 +17,15 @@ def is_observed(y: Any) -> Any:
     return y == y if y.dtype.kind == "f" else y != MISSING_LABEL
 
 
+def has_target(y: Any) -> Any:
+    """Which rows have a target, or some of their targets, (rows,).
+
+    >>> print(has_target(np.array([[0.5, np.nan], [np.nan, np.nan]])))
+    [ True False]
+    """
+    return is_observed(y).any(axis=tuple(range(1, y.ndim)))
+
+
 def filled(y: Any) -> Any:
     """Targets with None, masked or otherwise missing entries as an array that holds them.
 
@@ -30,6 +39,9 @@ def filled(y: Any) -> Any:
             values = np.asarray(y)
         except ValueError:  # rows of different lengths, which the caller refuses
             return y
+        if values.dtype.kind == "f" and str(getattr(y, "dtype", "")).startswith(("Int", "UInt")):
+            # A column of whole numbers with nulls, of pandas or polars, for which NumPy has only floats.
+            return np.where(is_observed(values), values, MISSING_LABEL).astype(np.int64)
         if values.dtype != object:
             return values
         missing = np.vectorize(_is_nothing, otypes=[bool])(values)

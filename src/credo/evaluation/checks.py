@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from credo.data import as_labels, filled, is_observed
+from credo.data import as_labels, filled, has_target
 from credo.predictive import ClassPredictive, Predictive, RegressionPredictive
 
 NEEDED = {
@@ -38,12 +38,12 @@ def judged(predictive: Any, y: object) -> tuple[Any, Any]:
         return predictive, y  # which `checked` refuses
     if isinstance(predictive, ClassPredictive):
         targets = as_labels(targets)
-    has_target = is_observed(targets).reshape(len(targets), -1).any(axis=1)
-    if has_target.all():
+    there = has_target(targets)
+    if there.all():
         return predictive, y
-    if not has_target.any():
+    if not there.any():
         raise ValueError("y has no value at all: all targets are missing; pass the target of at least one row")
-    return predictive[has_target], targets[has_target]
+    return predictive[there], targets[there]
 
 
 def required(predictive: object, needs: type[Predictive]) -> None:

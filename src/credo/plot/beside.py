@@ -59,7 +59,7 @@ def _limits(functions: Mapping[str, np.ndarray], truth: np.ndarray | None, data:
     """All intervals, the truth and the data; single functions may leave the panel."""
     shown = [edge for drawn in functions.values() for edge in _interval(drawn)]
     shown += [values for values in (truth, None if data is None else data.y) if values is not None]
-    low, high = min(float(np.min(one)) for one in shown), max(float(np.max(one)) for one in shown)
+    low, high = min(float(np.nanmin(one)) for one in shown), max(float(np.nanmax(one)) for one in shown)
     margin = 0.05 * (high - low)
     return low - margin, high + margin
 

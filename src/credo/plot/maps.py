@@ -22,7 +22,7 @@ def class_map(
         predictive: the prediction on the grid's points, row by row: np.column_stack([a.ravel() for a in grid]).
         grid: from np.meshgrid.
         show: "epistemic", "aleatoric" or "entropy".
-        data: training points to show, by class.
+        data: training points to show, by class; those without a label are small and grey.
     """
     if show not in ("epistemic", "aleatoric", "entropy"):
         raise ValueError(f"show must be 'epistemic', 'aleatoric' or 'entropy', got {show!r}")
@@ -36,7 +36,8 @@ def class_map(
         if lead.min() < 0 < lead.max():
             ax.contour(*grid, lead.reshape(grid[0].shape), levels=[0.0], colors=style.INK, linewidths=1.2)
     if data is not None:
-        for number, label in enumerate(np.unique(data.y)):
+        style.unlabelled(ax, data)
+        for number, label in enumerate(np.unique(data.y[data.labelled])):
             marker = style.MARKERS[number % len(style.MARKERS)]
             colour = style.COLOURS[(number + 3) % len(style.COLOURS)]
             points = style.columns(data, 2)[data.y == label].T
@@ -53,7 +54,7 @@ def maps(
     Arguments:
         predictive, grid: as for `class_map`.
         show: "mean", "std", or the variances "epistemic" and "aleatoric".
-        data: training points to show; on a map of the mean their colour is their target.
+        data: training points to show; on a map of the mean their colour is their target. Those without are grey.
     """
     words = {"mean": "mean", "std": "sd", "epistemic": "epistemic variance", "aleatoric": "aleatoric variance"}
     if show not in words:
@@ -67,9 +68,11 @@ def maps(
     colours = "viridis" if show == "mean" else "Blues"
     ax, mesh = _mesh(ax, grid, getattr(predictive, show), label, data, colours=colours)
     if data is not None:
-        by_target: dict[str, Any] = {"c": data.y, "cmap": mesh.cmap, "norm": mesh.norm}
+        style.unlabelled(ax, data)
+        seen = data.only_labelled()
+        by_target: dict[str, Any] = {"c": seen.y, "cmap": mesh.cmap, "norm": mesh.norm}
         fill = by_target if show == "mean" else {"color": style.DATA}
-        first, second = style.columns(data, 2).T
+        first, second = style.columns(seen, 2).T
         ax.scatter(first, second, s=18, ec="white", lw=0.8, **fill)
     return ax
 

@@ -1,5 +1,6 @@
 """Predicted against observed targets, for any number of inputs."""
 
+import numpy as np
 from matplotlib.axes import Axes
 
 from credo.data import Data
@@ -15,7 +16,7 @@ def observed(predictive: Predictive, data: Data, *, output: int = 0, ax: Axes | 
 
     Arguments:
         predictive: the prediction on the inputs of `data`.
-        data: the targets, with their name and unit.
+        data: the targets, with their name and unit; rows without one are left out.
         output: which of several.
     """
     if not isinstance(predictive, RegressionPredictive):
@@ -25,7 +26,8 @@ def observed(predictive: Predictive, data: Data, *, output: int = 0, ax: Axes | 
     num_outputs = data.y.reshape(data.size, -1).shape[1]
     if not 0 <= output < num_outputs:
         raise ValueError(f"output must lie between 0 and {num_outputs - 1}, got {output}")
-    rows = style.thinned(data.size, MAX_POINTS)
+    there = np.flatnonzero(data.observed.reshape(data.size, -1)[:, output])
+    rows = there[style.thinned(len(there), MAX_POINTS)]
     mean, std, y = (values.reshape(data.size, -1)[rows, output] for values in (predictive.mean, predictive.std, data.y))
     ax = style.axes(ax)
     low, high = min(mean.min(), y.min()), max(mean.max(), y.max())

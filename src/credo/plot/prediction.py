@@ -21,7 +21,7 @@ def bands(
     Arguments:
         predictive: the prediction on x.
         x: (rows,) or (rows, 1), in the user's units.
-        data: training points to show.
+        data: training points to show; inputs without a target are ticks along the axis.
         held_out: test points to show, hollow.
     """
     if not isinstance(predictive, RegressionPredictive):
@@ -40,6 +40,8 @@ def bands(
     for pair, fill, name in zip(points, (style.DATA, "white"), ("data", "test data"), strict=True):
         if pair is not None:
             ax.plot(*pair, "o", mfc=fill, mec=style.DATA, ms=3.2, mew=0.7, label=name)
+    if data is not None:
+        style.unlabelled(ax, data)
     shown = data if data is not None else held_out
     ax.set_xlabel(style.input_label(shown, 0) if shown is not None else "x")
     ax.set_ylabel(style.target_label(shown))

@@ -67,6 +67,16 @@ def columns(data: Data, num: int) -> np.ndarray:
     return data.x
 
 
+def unlabelled(ax: Axes, data: Data) -> None:
+    """Show inputs that have no target: small and grey on a plane, ticks along the axis of a single input."""
+    points = data.x[~data.labelled]
+    look: dict[str, Any] = {"color": FAINT, "ls": "none", "label": "unlabelled", "zorder": 1.5}
+    if len(points) and points.shape[1] == 1:
+        ax.plot(points[:, 0], np.zeros(len(points)), "|", ms=7, mew=0.8, transform=ax.get_xaxis_transform(), **look)
+    elif len(points):
+        ax.plot(*points.T, ".", ms=3, **look)
+
+
 def with_unit(name: str, unit: str | None) -> str:
     """The label of an axis."""
     return f"{name} ({unit})" if unit else name

@@ -21,7 +21,7 @@ import numpy as np
 
 from credo._blocks import block_size, by_block, joined
 from credo._machine import available_cores
-from credo.data import Scaling, filled, is_observed
+from credo.data import Scaling, filled, has_target, is_observed
 from credo.predictive import streaming
 from credo.predictive.conditional import Conditional, ConditionalOf, is_classes, is_normal
 from credo.predictive.laws import by_samples, name_without_cdf, occurrences
@@ -81,7 +81,7 @@ class Predictive:
         targets = targets[:, 0] if targets.ndim == 2 and targets.shape[1] == 1 else targets
         if targets.shape != self._target_shape:
             raise ValueError(f"y has shape {targets.shape}, but the prediction is of shape {self._target_shape}")
-        bare = np.flatnonzero(~is_observed(targets).reshape(len(targets), -1).any(axis=1))
+        bare = np.flatnonzero(~has_target(targets))
         if len(bare):
             raise ValueError(
                 f"{len(bare):,} rows of y have no target, the first is row {bare[0]}; leave them out, as metrics do"

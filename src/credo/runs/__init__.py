@@ -1,7 +1,7 @@
 """Runs: the fit of a table in a folder, and methods side by side on one table."""
 
 from credo.runs.config import Config
-from credo.runs.prior import directions, prior_in_words
+from credo.runs.prior import directions, prior_in_words, unlabelled_in_words
 from credo.runs.run import Prepared, Run, describe, is_run, prepare, remove, require_free
 
 __all__ = [
@@ -15,4 +15,5 @@ __all__ = [
     "prior_in_words",
     "remove",
     "require_free",
+    "unlabelled_in_words",
 ]

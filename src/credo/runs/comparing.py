@@ -10,7 +10,7 @@ from credo.inference.fit import fit
 from credo.inference.registry import method_name
 from credo.posterior import Posterior
 from credo.runs.config import Config
-from credo.runs.prior import prior_in_words
+from credo.runs.prior import prior_in_words, unlabelled_in_words
 from credo.runs.run import chosen, model_of
 from credo.tables.encoding import Encoding
 
@@ -39,7 +39,11 @@ def compare_methods(
     names = list(dict.fromkeys(name if name == "auto" else method_name(name) for name in methods))
     encoding = Encoding.learn(config.data, config.target, task=config.task or None, drop=config.drop)
     train, judged = _split(encoding, config, test, holdout)
-    tell(f"Task: {encoding.target.says}. {train.size:,} rows to learn from, {judged.size:,} to judge on.")
+    tell(
+        f"Task: {encoding.target.says}. {train.num_labelled:,} rows to learn from, {judged.num_labelled:,} to judge on."
+    )
+    if said := unlabelled_in_words(train, config):
+        tell(said)
     model = model_of(config, encoding)
     tell(f"Prior: {prior_in_words(config, encoding)}.")
     posteriors: dict[str, Posterior] = {}

@@ -5,6 +5,7 @@ Paper, "Prior with a consistency condition".
 
 from credo._checks import require_one_of, require_positive
 from credo._text import nearest
+from credo.data import Data
 from credo.models import conditions, priors
 from credo.models.priors.base import Prior
 from credo.runs.config import Config
@@ -59,6 +60,16 @@ def prior_in_words(config: Config, encoding: Encoding) -> str:
     if config.strength != 1:
         parts.append(f"{config.strength:g} × the usual strength")
     return "; ".join(parts)
+
+
+def unlabelled_in_words(data: Data, config: Config) -> str:
+    """What becomes of rows without a target; nothing if there are none."""
+    num = data.size - data.num_labelled
+    if not num:
+        return ""
+    looks = ", the prior's conditions look at them" if config.monotone or config.smooth else ""
+    noun = "row has" if num == 1 else "rows have"
+    return f"{num:,} {noun} no target: their inputs scale the columns{looks}, and the likelihood leaves them out."
 
 
 def _monotone(signs: dict[str, str], encoding: Encoding) -> conditions.Monotone:

@@ -13,8 +13,7 @@ import polars as pl
 
 from credo._files import read_json, require_unaltered, write_json
 from credo._text import nearest
-from credo.data import Data
-from credo.tables.cells import clean
+from credo.data import Data, is_observed
 from credo.tables.columns import ALL_ROWS, Column, Dropped, RowNumbers, Unknown, column_from_dict
 from credo.tables.files import Table, open_table
 from credo.tables.learning import Summary
@@ -32,8 +31,8 @@ class Encoding:
     Arguments:
         columns: in the order of the table, without the target.
         target: what to predict.
-        num_rows: rows that were learned from.
-        num_without_target: rows left out because they have no target.
+        num_rows: rows with a target.
+        num_without_target: unlabelled rows: their inputs tell what the columns are, the likelihood leaves them out.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -68,10 +67,9 @@ class Encoding:
         num_rows = 0
         for batch in table.batches():
             num_rows += len(batch)
-            known = batch.filter(clean(batch[name]).is_not_null())
             for column in table.columns:
                 if column not in drop:
-                    seen[column].see(known[column])
+                    seen[column].see(batch[column])
         if num_rows == 0:
             raise ValueError(f"{table.path} has names and no rows; add at least two rows")
         if seen[name].num_known < 2:
@@ -98,34 +96,31 @@ class Encoding:
     @property
     def says(self) -> tuple[tuple[str, str], ...]:
         """What was done with each column, in words: (name, what)."""
-        left_out = f"; {self.num_without_target:,} rows without it are left out" if self.num_without_target else ""
+        gaps = f"; {self.num_without_target:,} rows without it are unlabelled" if self.num_without_target else ""
         return (
             *((column.name, column.says) for column in self.columns),
-            (self.target.name, f"target: {self.target.says}{left_out}"),
+            (self.target.name, f"target: {self.target.says}{gaps}"),
         )
 
     def data(self, file: str | Path | Table, *, unknown: Unknown = "error") -> Data:
-        """A table with its targets as `credo.Data`; rows without a target are left out."""
+        """A table with its targets as `credo.Data`; rows without a target are unlabelled."""
         table = as_table(file)
         _require_column(table, self.target.name, "the target, which an evaluation needs")
         # Memory that is allocated but never written to costs nothing.
         shape = (table.max_rows, len(self.names))
         x = np.empty(shape, np.float64 if shape[0] * shape[1] <= MAX_DOUBLES else np.float32)
         y = np.empty(shape[0], np.int32 if self.target.is_classes else np.float64)
-        filled = read = 0
+        read = num_known = 0
         for batch in table.batches():
-            is_known = clean(batch[self.target.name]).is_not_null()
-            known, rows = batch.filter(is_known), read + 1 + is_known.arg_true().to_numpy()
-            place = slice(filled, filled + len(known))
-            self.encode(known, out=x[place], unknown=unknown, rows=rows)
-            y[place] = self.target.encode(known[self.target.name], rows=rows)
-            filled, read = place.stop, read + len(batch)
-        if filled == 0:
+            place = slice(read, read + len(batch))
+            rows = range(read + 1, place.stop + 1)
+            self.encode(batch, out=x[place], unknown=unknown, rows=rows)
+            y[place] = self.target.encode(batch[self.target.name], rows=rows)
+            read, num_known = place.stop, num_known + int(is_observed(y[place]).sum())
+        if num_known == 0:
             raise ValueError(f"{table.path} has no row with a target {self.target.name!r}")
         classes = self.target.labels or None
-        return Data(
-            x[:filled], y[:filled], standardise=True, names=self.names, target=self.target.name, classes=classes
-        )
+        return Data(x[:read], y[:read], standardise=True, names=self.names, target=self.target.name, classes=classes)
 
     def inputs(
         self, file: str | Path | Table, *, unknown: Unknown = "error"

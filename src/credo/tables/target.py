@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from credo._text import nearest
+from credo.data.missing import MISSING_LABEL
 from credo.tables.cells import clean, numbers, words
 from credo.tables.columns import ALL_ROWS, RowNumbers
 from credo.tables.learning import MAX_LEVELS, Summary
@@ -64,23 +65,23 @@ class Target:
         return f"{self.task}{classes if self.is_classes else ''}, {self.why}"
 
     def encode(self, cells: pl.Series, *, rows: RowNumbers = ALL_ROWS) -> np.ndarray:
-        """Cells, none of them missing, as float64 or as int32 class labels."""
+        """Cells as float64 or as int32 class labels; missing ones as NaN or `MISSING_LABEL`."""
         cleaned = clean(cells)
         if not self.is_classes:
             values = numbers(cleaned)
-            if values.null_count():
-                place = values.is_null().arg_true()[0]
+            if values.null_count() > cleaned.null_count():
+                place = (values.is_null() & cleaned.is_not_null()).arg_true()[0]
                 raise ValueError(f"the target {self.name!r} is {cleaned[place]!r} in row {rows[place]}, not a number")
-            return values.to_numpy()
+            return values.cast(pl.Float64).fill_null(math.nan).to_numpy()
         found = _canonical(cleaned)
         places = found.cast(pl.Enum(self.labels), strict=False)
-        if places.null_count():
-            place = places.is_null().arg_true()[0]
+        if places.null_count() > found.null_count():
+            place = (places.is_null() & found.is_not_null()).arg_true()[0]
             raise ValueError(
                 f"the target {self.name!r} is {found[place]!r} in row {rows[place]}, and the classes are "
                 f"{', '.join(self.labels)}{nearest(str(found[place]), self.labels)}"
             )
-        return places.to_physical().to_numpy().astype(np.int32)
+        return places.to_physical().cast(pl.Int64).fill_null(MISSING_LABEL).to_numpy().astype(np.int32)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""

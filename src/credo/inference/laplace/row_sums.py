@@ -84,7 +84,7 @@ class Problem(NamedTuple):
         if not isinstance(self.outputs, NormalOutputs):
             raise ValueError(
                 "Laplace: some targets of a row are missing, and outputs of this likelihood cannot be told apart; use "
-                "curvature='fisher' with prediction='draws', independent noise, or another method"
+                "curvature='hessian' with structure='full', or 'fisher', independent noise, or another method"
             )
         return jnp.tile(is_observed(y), (1, num // y.shape[1]))
 
