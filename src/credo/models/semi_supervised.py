@@ -129,9 +129,7 @@ class Unlabelled:
                 "credo.Data(x, y, unlabelled=u), or NaN or None as the targets of some rows"
             )
         if self.task == "regression" and data.y.dtype.kind != "f":
-            raise ValueError(
-                "semi_supervised: y holds whole numbers, and a regression is of floats; pass y.astype(float)"
-            )
+            raise ValueError("semi_supervised: y holds whole numbers, and a regression needs floats; cast y to float")
         if self.task == "classification" and len(np.unique(data.y[data.labelled])) < 2:
             raise ValueError(
                 f"semi_supervised: all {data.num_labelled} labelled row(s) have the class {data.y[data.labelled][0]}; "

@@ -96,7 +96,7 @@ def same_label(k: int = 10, *, rate: float = 0.03) -> SameLabel:
     >>> constants["pairs"].tolist(), constants["labels"].tolist()
     ([[0, 1], [1, 2], [0, 1], [0, 2]], [0, -1, 0, 0])
     >>> print(same_label(k=1)(Plain(lambda x: 20 * (x - 1) * jnp.array([-1.0, 1.0])), rows, **constants).round(2))
-    [1.02 1.02 0.68 3.53]
+    [1.02 1.02 0.68 3.51]
 
     References: Zhu, Ghahramani, Lafferty, 2003, Semi-supervised learning using Gaussian fields and harmonic functions;
     Chapelle, Zien, 2005, Semi-supervised classification by low density separation (distances along a graph).
