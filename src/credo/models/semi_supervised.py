@@ -46,9 +46,9 @@ def semi_supervised(
 
         log p(theta | L, U) = log p(theta) + strength · what is assumed, a sum over rows or pairs of them
 
-        "condition"      −C(theta, u), a mean over rows       the function is like this at all inputs
-        "graph"          log Σ_ab p_a(x_i) p_b(x_j) ψ_ij(a, b)      near inputs have the same label
-        "pseudo_labels"  log(c p_ỹ(u) + (1 − c)/(K − 1)(1 − p_ỹ(u)))    a simpler model is right, c of the time
+        "condition"      −C(theta, x), a mean over rows                  the function is like this at all inputs
+        "graph"          log Σ_ab p_a(x_i) p_b(x_j) ψ_ij(a, b)           near inputs have the same label
+        "pseudo_labels"  log(c p_ỹ(u) + (1 − c)/(K − 1)(1 − p_ỹ(u)))     a simpler model is right, c of the time
 
     Where what is assumed is false, unlabelled rows do harm: compare with the plain model on rows that were held out.
 
@@ -70,8 +70,8 @@ def semi_supervised(
     >>> print(model.describe().factors[0].prior.split(": ")[1])
     labels of near inputs agree, known or not, the less the longer the way along the graph
 
-    References: Zhu, Ghahramani, Lafferty, 2003 (graphs); Belkin, Niyogi, Sindhwani, 2006 (conditions); Li, Socher, Hoi,
-    2020 (pseudo-labels as noisy ones).
+    References: Zhu, Ghahramani, Lafferty, 2003 (graphs); Belkin, Niyogi, Sindhwani, 2006 (conditions); Li, Ko, Choi,
+    2019, Naive semi-supervised deep learning using pseudo-label.
     """
     require_one_of(get_args(Kind), kind=kind)
     require_one_of(get_args(Task), task=task)
@@ -129,9 +129,7 @@ class Unlabelled:
                 "credo.Data(x, y, unlabelled=u), or NaN or None as the targets of some rows"
             )
         if self.task == "regression" and data.y.dtype.kind != "f":
-            raise ValueError(
-                "semi_supervised: y holds whole numbers, and a regression is of floats; pass y.astype(float)"
-            )
+            raise ValueError("semi_supervised: y holds whole numbers, and a regression needs floats; cast y to float")
         if self.task == "classification" and len(np.unique(data.y[data.labelled])) < 2:
             raise ValueError(
                 f"semi_supervised: all {data.num_labelled} labelled row(s) have the class {data.y[data.labelled][0]}; "

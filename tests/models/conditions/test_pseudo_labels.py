@@ -64,7 +64,7 @@ def test_by_default_labels_travel_along_the_graph():
 def test_a_default_for_numbers():
     y = np.where(np.arange(30) < 20, np.sin(X[:, 0]), np.nan)
     _, constants = conditions.pseudo_labels().prepare_data(credo.Data(X, y))
-    away = (constants["targets"][:, 0] - np.sin(X[20:, 0])) / constants["scales"][:, 0]
+    away = (constants["targets"][:, 0] - np.sin(X[20:, 0])) * np.sqrt(constants["precision"][:, 0])
     assert np.sqrt(np.mean(away**2)) < 3
     assert np.abs(constants["targets"][:, 0] - np.sin(X[20:, 0])).mean() < np.abs(np.sin(X[20:, 0])).mean() / 2
 

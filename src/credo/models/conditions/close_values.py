@@ -38,18 +38,18 @@ class CloseValues(Labelled):
         spread = self.slope * np.nanstd(known, axis=0).reshape(-1)
         if not np.all(spread > 0):
             raise ValueError(f"{self.name}: the known targets are all equal, so nothing tells how far others may be")
-        scale = spread * np.sqrt(np.maximum(squared, least))[:, None]
+        # A row counts once in all its edges.
+        precision = data.size / len(edges) / (spread**2 * np.maximum(squared, least)[:, None])
         return np.arange(len(edges), dtype=np.int32), {
             "points": points,
             "edges": edges,
-            "scale": scale.astype(points.dtype),
-            "weight": np.asarray(data.size / len(edges), points.dtype),
+            "precision": precision.astype(points.dtype),
         }
 
     def __call__(self, function: Function, rows: Array, **constants: Array) -> Array:
-        points, edges, scale = (jnp.asarray(constants[name]) for name in ("points", "edges", "scale"))
+        points, edges, precision = (jnp.asarray(constants[name]) for name in ("points", "edges", "precision"))
         first, second = at_ends(lambda x: means(function, x), points, edges[rows])
-        return constants["weight"] * 0.5 * jnp.sum(((first - second) / scale[rows]) ** 2, axis=-1)
+        return 0.5 * jnp.sum(precision[rows] * (first - second) ** 2, axis=-1)
 
 
 def close_values(k: int = 10, *, slope: float = 1.0) -> CloseValues:
