@@ -13,13 +13,12 @@ import numpy as np
 from credo.typing import Array, Key
 
 
-
 class Augmentation:
     """p(x′ | x, Aug): a frozen dataclass, called with a key and a row. Derive from it, or pass any `(key, x) → x′`."""
 
     name: ClassVar[str]
 
-    def __call__(self, key: Key, x: Array, **constants: Array) -> Array:
+    def __call__(self, key: Key, x: Array, **constants: Any) -> Array:
         """One draw of x′, of the shape of x."""
         raise NotImplementedError
 
@@ -56,7 +55,7 @@ class Custom(Augmentation):
     name = "custom"
     function: Callable[[Key, Array], Array]
 
-    def __call__(self, key: Key, x: Array, **constants: Array) -> Array:
+    def __call__(self, key: Key, x: Array, **constants: Any) -> Array:
         return self.function(key, x)
 
     def __str__(self) -> str:

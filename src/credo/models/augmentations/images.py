@@ -9,13 +9,11 @@ import jax
 import jax.numpy as jnp
 from jax.scipy.ndimage import map_coordinates
 
-from credo import random
 from credo._checks import require_at_least, require_one_of, require_positive
 from credo.models.augmentations.augmentation import Augmentation
 from credo.typing import Array, Key
 
 Fill = Literal["zero", "edge"]
-
 
 
 @dataclass(frozen=True)
@@ -25,7 +23,7 @@ class Flip(Augmentation):
     name = "flip"
     axis: int
 
-    def __call__(self, key: Key, x: Array, **constants: Array) -> Array:
+    def __call__(self, key: Key, x: Array, **constants: Any) -> Array:
         return jnp.where(jax.random.bernoulli(key), jnp.flip(x, self.axis), x)
 
     @property
@@ -49,7 +47,7 @@ class Shift(Augmentation):
     axes: tuple[int, ...]
     fill: Fill
 
-    def __call__(self, key: Key, x: Array, **constants: Array) -> Array:
+    def __call__(self, key: Key, x: Array, **constants: Any) -> Array:
         offsets = jax.random.randint(key, (len(self.axes),), -self.by, self.by + 1)
         for number, axis in enumerate(self.axes):
             x = self._moved(x, axis, offsets[number])
@@ -91,7 +89,7 @@ class Rotate(Augmentation):
     degrees: float
     fill: Fill
 
-    def __call__(self, key: Key, x: Array, **constants: Array) -> Array:
+    def __call__(self, key: Key, x: Array, **constants: Any) -> Array:
         angle = jax.random.uniform(key, minval=-1.0, maxval=1.0) * math.radians(self.degrees)
         return _resampled(x, _turn(angle), jnp.zeros(2), self.fill)
 
@@ -106,7 +104,7 @@ class Crop(Augmentation):
     name = "crop"
     smallest: float
 
-    def __call__(self, key: Key, x: Array, **constants: Array) -> Array:
+    def __call__(self, key: Key, x: Array, **constants: Any) -> Array:
         share, down, right = jax.random.uniform(key, (3,))
         share = self.smallest + (1 - self.smallest) * share
         # The centre of a window of that share lies so far from the middle at most that all of it is in the image.
