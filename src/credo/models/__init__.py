@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from credo._checks import require_one_of
-from credo.models import augmentations, conditions, likelihoods, priors
+from credo.models import augmentations, conditions, likelihoods, pretexts, priors
 from credo.models.activations import activations, activations_from_config
 from credo.models.augmented import augmented
 from credo.models.classification import classification
@@ -12,12 +12,14 @@ from credo.models.paperfold import paperfold
 from credo.models.program import Model
 from credo.models.regression import regression
 from credo.models.semi_supervised import semi_supervised
+from credo.models.self_supervised import self_supervised, self_supervised_from_config
 
 MODELS: dict[str, Callable[..., Model]] = {
     "regression": regression,
     "classification": classification,
     "activations": activations,
     "augmented": augmented,
+    "self_supervised": self_supervised,
 }
 
 # How to build those again that are not made of a network, a prior and a noise alone, from their configuration.
@@ -29,6 +31,7 @@ REBUILT: dict[str, Callable[[Mapping[str, Any], Any], Model]] = {
         num_draws=config["num_draws"],
         average=config["average"],
     ),
+    "self_supervised": self_supervised_from_config,
 }
 
 
@@ -54,6 +57,8 @@ __all__ = [
     "conditions",
     "from_config",
     "paperfold",
+    "pretexts",
     "regression",
     "semi_supervised",
+    "self_supervised",
 ]

@@ -27,12 +27,12 @@ def augmented(model: Model, transform: Any, *, num_draws: int | Literal["all"] =
 
         E Σ log 1/K Σₖ p(y | x′ₖ, theta)  ≤  Σ log ∫ p(y | x′, theta) p(x′ | x, Aug) dx′,
 
-    tighter with every draw; with K = 1, which the paper has as a simplification, it is E log p(y | x′, theta), which asks
-    that *every* view explains the label. Samplers of a fixed density (NUTS, HMC, Metropolis, MCLMC, tempering) and
+    tighter with every draw; with K = 1, which the paper has as a simplification, it is E log p(y | x′, theta), which
+    asks that *every* view explains the label. Samplers of a fixed density (NUTS, HMC, Metropolis, MCLMC, tempering) and
     Laplace take the same K draws all along, made from what each row holds: theirs is the exact posterior of that model.
 
     Arguments:
-        model: any model; its likelihood is averaged, its prior, latents, conditions and missing targets stay as they are.
+        model: any model; its likelihood is averaged, its prior, latents, conditions and missing targets stay.
         transform: of `credo.augmentations`, such as `shift(1)`, or any pure JAX function `(key, x) → x′` of one row in
             the user's units, which keeps its shape.
         num_draws: K, the passes of the network per row; "all" to sum over all images of a transformation that has
@@ -45,8 +45,8 @@ def augmented(model: Model, transform: Any, *, num_draws: int | Literal["all"] =
     >>> augmented(model, augmentations.shift(1), num_draws=8).views.num
     8
 
-    References: Wenzel et al., 2020, How good is the Bayes posterior in deep neural networks really? Nabarro et al., 2022,
-    Data augmentation in Bayesian neural networks and the cold posterior effect.
+    References: Wenzel et al., 2020, How good is the Bayes posterior in deep neural networks really? Nabarro et al.,
+    2022, Data augmentation in Bayesian neural networks and the cold posterior effect.
     """
     if not isinstance(model, Model):
         raise ValueError(
@@ -83,8 +83,8 @@ def _num_draws(transform: Augmentation, num_draws: Any) -> int | None:
         return int(num_draws)
     if transform.num_images is None:
         raise ValueError(
-            f"num_draws='all': {transform} has infinitely many images; pass a number of draws, or a transformation with "
-            "finitely many (flip, shift, group)"
+            f"num_draws='all': {transform} has infinitely many images; pass a number of draws, or a transformation "
+            "with finitely many (flip, shift, group)"
         )
     if transform.num_images > MAX_IMAGES:
         raise ValueError(

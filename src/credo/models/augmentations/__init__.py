@@ -1,8 +1,8 @@
 """Augmentations: x′ ~ p(x′ | x, Aug), what an input could have been as well. For `credo.models.augmented`.
 
-Paper, "Data augmentation". An augmentation acts on one row x in the user's units, and keeps its shape: a row of a table,
-(columns,), or an image, (height, width) or (height, width, channels). The label is taken to stay what it is: a six that
-is turned by 180° is a nine, so what an augmentation may do is knowledge, and a part of the model.
+Paper, "Data augmentation". An augmentation acts on one row x in the user's units, and keeps its shape: a row of a
+table, (columns,), or an image, (height, width) or (height, width, channels). The label is taken to stay what it is: a
+six that is turned by 180° is a nine, so what an augmentation may do is knowledge, and a part of the model.
 """
 
 from collections.abc import Callable, Mapping

@@ -18,7 +18,7 @@ class Augmentation:
 
     name: ClassVar[str]
 
-    def __call__(self, key: Key, x: Array, **constants: Array) -> Array:
+    def __call__(self, key: Key, x: Array, **constants: Any) -> Array:
         """One draw of x′, of the shape of x."""
         raise NotImplementedError
 
@@ -55,7 +55,7 @@ class Custom(Augmentation):
     name = "custom"
     function: Callable[[Key, Array], Array]
 
-    def __call__(self, key: Key, x: Array, **constants: Array) -> Array:
+    def __call__(self, key: Key, x: Array, **constants: Any) -> Array:
         return self.function(key, x)
 
     def __str__(self) -> str:

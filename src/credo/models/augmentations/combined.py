@@ -21,7 +21,7 @@ class Group(Augmentation):
     name = "group"
     functions: tuple[Callable[[Array], Array], ...]
 
-    def __call__(self, key: Key, x: Array, **constants: Array) -> Array:
+    def __call__(self, key: Key, x: Array, **constants: Any) -> Array:
         return jnp.stack(self.images(x))[jax.random.randint(key, (), 0, len(self.functions))]
 
     @property
@@ -39,7 +39,7 @@ class Compose(Augmentation):
     name = "compose"
     parts: tuple[Augmentation, ...]
 
-    def __call__(self, key: Key, x: Array, **constants: Array) -> Array:
+    def __call__(self, key: Key, x: Array, **constants: Any) -> Array:
         for number, part in enumerate(self.parts):
             own = {name.partition(".")[2]: value for name, value in constants.items() if _is_of(name, number)}
             x = part(jax.random.fold_in(key, number), x, **own)
@@ -76,7 +76,7 @@ class AsImage(Augmentation):
     shape: tuple[int, ...]
     part: Augmentation
 
-    def __call__(self, key: Key, x: Array, **constants: Array) -> Array:
+    def __call__(self, key: Key, x: Array, **constants: Any) -> Array:
         return self.part(key, x.reshape(self.shape), **constants).reshape(x.shape)
 
     def constants(self, x: np.ndarray) -> dict[str, np.ndarray]:

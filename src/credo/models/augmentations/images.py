@@ -23,7 +23,7 @@ class Flip(Augmentation):
     name = "flip"
     axis: int
 
-    def __call__(self, key: Key, x: Array, **constants: Array) -> Array:
+    def __call__(self, key: Key, x: Array, **constants: Any) -> Array:
         return jnp.where(jax.random.bernoulli(key), jnp.flip(x, self.axis), x)
 
     @property
@@ -47,7 +47,7 @@ class Shift(Augmentation):
     axes: tuple[int, ...]
     fill: Fill
 
-    def __call__(self, key: Key, x: Array, **constants: Array) -> Array:
+    def __call__(self, key: Key, x: Array, **constants: Any) -> Array:
         offsets = jax.random.randint(key, (len(self.axes),), -self.by, self.by + 1)
         for number, axis in enumerate(self.axes):
             x = self._moved(x, axis, offsets[number])
@@ -89,7 +89,7 @@ class Rotate(Augmentation):
     degrees: float
     fill: Fill
 
-    def __call__(self, key: Key, x: Array, **constants: Array) -> Array:
+    def __call__(self, key: Key, x: Array, **constants: Any) -> Array:
         angle = jax.random.uniform(key, minval=-1.0, maxval=1.0) * math.radians(self.degrees)
         return _resampled(x, _turn(angle), jnp.zeros(2), self.fill)
 
@@ -104,7 +104,7 @@ class Crop(Augmentation):
     name = "crop"
     smallest: float
 
-    def __call__(self, key: Key, x: Array, **constants: Array) -> Array:
+    def __call__(self, key: Key, x: Array, **constants: Any) -> Array:
         share, down, right = jax.random.uniform(key, (3,))
         share = self.smallest + (1 - self.smallest) * share
         # The centre of a window of that share lies so far from the middle at most that all of it is in the image.

@@ -20,7 +20,7 @@ class Noise(Augmentation):
     name = "noise"
     scale: float | tuple[float, ...]
 
-    def __call__(self, key: Key, x: Array, **constants: Array) -> Array:
+    def __call__(self, key: Key, x: Array, **constants: Any) -> Array:
         return x + jnp.asarray(self.scale, x.dtype) * random.normal(key, x.shape)
 
     def check(self, shape: tuple[int, ...]) -> None:
@@ -39,8 +39,8 @@ class Interpolate(Augmentation):
     def constants(self, x: np.ndarray) -> dict[str, np.ndarray]:
         return {"points": np.asarray(x, np.float32)}
 
-    def __call__(self, key: Key, x: Array, **constants: Array) -> Array:
-        points = constants["points"]
+    def __call__(self, key: Key, x: Array, **constants: Any) -> Array:
+        points = jnp.asarray(constants["points"])
         choice_key, reach_key = jax.random.split(key)
         others = points[jax.random.randint(choice_key, (self.nearest_of,), 0, points.shape[0])]
         distances = jnp.sum((others - x) ** 2, axis=tuple(range(1, others.ndim)))
@@ -71,7 +71,8 @@ def interpolate(reach: float = 0.5, *, nearest_of: int = 8) -> Interpolate:
 
     Mixup also mixes the labels, λ log p(yᵢ | x′) + (1 − λ) log p(yⱼ | x′): each label counts in many pairs, and what is
     raised to the power λ is no density of anything observed, so there is no posterior behind it. Here x′ is integrated
-    out and each label counts once. It assumes that the label stays that of x up to `reach` of the way: half-way at most.
+    out and each label counts once. It assumes that the label stays that of x up to `reach` of the way, half-way at
+    most.
 
     Arguments:
         reach: at most 0.5, from where on xⱼ is nearer.
