@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeVar
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpyro.distributions as dist
 from numpyro import handlers
 
 from credo import random
@@ -23,7 +24,9 @@ from credo.models.sites import (
     is_local,
     is_marginalised,
     is_summed,
+    is_unconstrained,
     normal_of,
+    of_new_task,
     stripped,
     unconstrained_latents,
     unconstrained_params,
@@ -85,6 +88,42 @@ class Traced:
     def closed_form_sites(self) -> frozenset[str]:
         """The normal latents, whose expected log density `log_parts` has in closed form."""
         return self._look(lambda trace: frozenset(name for name, site in trace.items() if normal_of(site) is not None))
+
+    @cached_property
+    def real_sites(self) -> frozenset[str]:
+        """The latents on all real numbers: theta holds their values as they are."""
+
+        def is_real(site: Any) -> bool:
+            return is_latent(site) and is_unconstrained(site["fn"].support)
+
+        return self._look(lambda trace: frozenset(name for name, site in trace.items() if is_real(site)))
+
+    @cached_property
+    def coupled_sites(self) -> frozenset[str]:
+        """The latents whose entries are correlated in the prior: its precision is no diagonal."""
+
+        def is_coupled(site: Any) -> bool:
+            bare = stripped(site["fn"]) if is_latent(site) else None
+            return isinstance(bare, dist.MultivariateNormal) or getattr(bare, "couples_entries", False)
+
+        return self._look(lambda trace: frozenset(name for name, site in trace.items() if is_coupled(site)))
+
+    @cached_property
+    def weight_names(self) -> tuple[str, ...]:
+        """The paths of the network's weights; the latents of a program that has no network."""
+        if self.initial is None:
+            return tuple(self.template)
+        own = jax.eval_shape(self.initial, self.example().x)
+        return self._look(lambda trace: tuple(name for name in trace if name in own))
+
+    def weights(self, theta: Theta) -> Theta:
+        """The weights of the network at theta, by path, whatever sites they are made of.
+
+        Of a model of tasks they are those of a task that it has not seen.
+        """
+        example = self.example()
+        trace = self._trace(theta, example.x, example.y)[0]
+        return {name: of_new_task(trace[name]) for name in self.weight_names}
 
     @cached_property
     def factors(self) -> frozenset[str]:
