@@ -10,6 +10,8 @@ from . import testing as testing
 from ._version import __version__ as __version__
 from .data import Data as Data
 from .data import datasets as datasets
+from .data import packed_tasks as packed_tasks
+from .data import tasks_data as tasks_data
 from .evaluation.compare import compare as compare
 from .evaluation.conformal import conformal as conformal
 from .evaluation.evaluate import Scores as Scores

@@ -4,5 +4,17 @@ from credo.data import datasets
 from credo.data.data import Data, as_data, as_inputs
 from credo.data.missing import is_observed
 from credo.data.scaling import Scaling
+from credo.data.tasks import NEW_TASK, TASK, packed_tasks, tasks_data
 
-__all__ = ["Data", "Scaling", "as_data", "as_inputs", "datasets", "is_observed"]
+__all__ = [
+    "NEW_TASK",
+    "TASK",
+    "Data",
+    "Scaling",
+    "as_data",
+    "as_inputs",
+    "datasets",
+    "is_observed",
+    "packed_tasks",
+    "tasks_data",
+]

@@ -10,16 +10,22 @@ from credo.models.classification import classification
 from credo.models.paperfold import paperfold
 from credo.models.program import Model
 from credo.models.regression import regression
+from credo.models.task_heads import task_heads, task_heads_from_config
+from credo.models.tasks import tasks, tasks_from_config
 
 MODELS: dict[str, Callable[..., Model]] = {
     "regression": regression,
     "classification": classification,
     "activations": activations,
+    "tasks": tasks,
+    "task_heads": task_heads,
 }
 
 # How to build those again that are not made of a network, a prior and a noise alone, from their configuration.
 REBUILT: dict[str, Callable[[Mapping[str, Any], Any], Model]] = {
     "activations": lambda config, _: activations_from_config(config),
+    "tasks": tasks_from_config,
+    "task_heads": task_heads_from_config,
 }
 
 
@@ -35,4 +41,15 @@ def from_config(config: Mapping[str, Any], net: Any = None) -> Model:
     return MODELS[name](net, **arguments)
 
 
-__all__ = ["MODELS", "Model", "activations", "classification", "conditions", "from_config", "paperfold", "regression"]
+__all__ = [
+    "MODELS",
+    "Model",
+    "activations",
+    "classification",
+    "conditions",
+    "from_config",
+    "paperfold",
+    "regression",
+    "task_heads",
+    "tasks",
+]

@@ -114,15 +114,19 @@ class Traced:
         if self.initial is None:
             return tuple(self.template)
         own = jax.eval_shape(self.initial, self.example().x)
-        return self._look(lambda trace: tuple(name for name in trace if name in own))
+
+        def is_weight(name: str) -> bool:
+            # Where weights vary between tasks, their mean starts at the network's value as well.
+            return name in own and name.removesuffix(".mean") not in own.keys() - {name}
+
+        return self._look(lambda trace: tuple(name for name in trace if is_weight(name)))
 
     def weights(self, theta: Theta) -> Theta:
         """The weights of the network at theta, by path, whatever sites they are made of.
 
         Of a model of tasks they are those of a task that it has not seen.
         """
-        example = self.example()
-        trace = self._trace(theta, example.x, example.y)[0]
+        trace = self.trace_at(theta)
         return {name: of_new_task(trace[name]) for name in self.weight_names}
 
     @cached_property
@@ -238,6 +242,11 @@ class Traced:
         return self._whole | {name: self.constants[name].placeholder(NUM_EXAMPLE_ROWS) for name in few}
 
     # -- traces --------------------------------------------------------------------------------------------
+
+    def trace_at(self, theta: Theta) -> dict[str, Any]:
+        """The sites of the program, run at theta on a few rows."""
+        example = self.example()
+        return self._trace(theta, example.x, example.y)[0]
 
     def _prior_trace(self, key: Key, inputs: Mapping[str, Any] | None = None) -> dict[str, Any]:
         example, given = self.example(), self._examples if inputs is None else inputs
