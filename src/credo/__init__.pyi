@@ -17,6 +17,7 @@ from .evaluation.conformal import conformal as conformal
 from .evaluation.evaluate import Scores as Scores
 from .evaluation.evaluate import evaluate as evaluate
 from .evaluation.recalibration import recalibrate as recalibrate
+from .inference.adapt import adapt as adapt
 from .inference.auto import Choice as Choice
 from .inference.auto import choose as choose
 from .inference.dropout.mc_dropout import MCDropout as MCDropout

@@ -29,7 +29,7 @@ from credo.typing import Array, Batch, Theta
 
 ROOT = "heads.root"
 # Added to the noise variance, for a root of the covariance in single precision where the noise is learned to be none.
-LEAST_VARIANCE = 1e-5
+LEAST_VARIANCE = 3e-5
 
 
 def task_heads(net: Any, *, varying: str | Sequence[str] = "head.*", prior: Any = None, noise: Any = None) -> Model:

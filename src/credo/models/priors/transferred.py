@@ -15,7 +15,7 @@ import numpyro
 import numpyro.distributions as dist
 from numpyro.distributions import constraints
 
-from credo.models.priors.base import Drawn, Parameter, Prior, draw
+from credo.models.priors.base import Drawn, Parameter, Prior, draw, inputs_of
 from credo.typing import Array, Key
 
 TransferStructure = Literal["full", "diagonal"]
@@ -150,7 +150,7 @@ class Transferred:
         """What the model must hold, by name."""
         if self.arrays is None:
             raise ValueError(_UNKNOWN)
-        return self.arrays
+        return self.arrays | inputs_of(self.others)
 
     def to_config(self) -> dict[str, Any]:
         shapes = {path: list(shape) for path, shape in self.shapes.items()}
