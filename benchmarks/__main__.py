@@ -10,7 +10,19 @@ import sys
 from importlib import import_module
 from itertools import takewhile
 
-BENCHMARKS = ("mcmc", "vi", "vi_quality", "evaluation", "sampling", "noise", "laplace", "conditions", "ood", "uci")
+BENCHMARKS = (
+    "mcmc",
+    "vi",
+    "vi_quality",
+    "evaluation",
+    "sampling",
+    "noise",
+    "laplace",
+    "conditions",
+    "tasks",
+    "ood",
+    "uci",
+)
 WITH_OPTIONS = ("uci", "ood")
 LONG = ("uci",)
 

@@ -46,13 +46,11 @@ def tasks_data(sets: Any, tasks: ArrayLike | None = None, *, standardise: bool =
     columns = None if whole.names is None else (*whole.names, TASK)
     units = None if whole.units is None else (*whole.units, "")
     x = np.column_stack([whole.x, numbers])
-    return replace(
-        whole, x=x, names=columns, units=units, tasks=names, standardise=standardise or whole.standardise
-    )
+    return replace(whole, x=x, names=columns, units=units, tasks=names, standardise=standardise or whole.standardise)
 
 
 def packed_tasks(sets: Any, *, standardise: bool = False) -> Data:
-    """Data of several tasks with one *row* for each task: x (tasks, shots, D), y (tasks, shots), NaN where sets are shorter.
+    """Data with one *row* for each task: x (tasks, shots, D), and y (tasks, shots) with NaN where a set is shorter.
 
     It is for `credo.models.task_heads`, whose likelihood is that of a whole task.
 

@@ -1,7 +1,7 @@
 """A new task from few points: the population that other tasks have taught is its prior.
 
-Where the weights that vary are a linear head and the noise is normal, the posterior given ξ is normal in closed form. With
-f(x) = o + Φ h, h = m + A z, z ~ N(0, I), and r = y − o − Φ m,
+Where the weights that vary are a linear head and the noise is normal, the posterior given ξ is normal in closed form.
+With f(x) = o + Φ h, h = m + A z, z ~ N(0, I), and r = y − o − Φ m,
 
     z | y ~ N(Λ⁻¹ BᵀN⁻¹ r, Λ⁻¹),    B = Φ A,    Λ = I + Bᵀ N⁻¹ B,    p(y | ξ) = N(r; 0, B Bᵀ + N),    N = diag(noise²)
 
@@ -11,6 +11,7 @@ and draws of ξ and of the shared weights are weighted by that evidence. Paper, 
 import time
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
+from operator import itemgetter
 from typing import Any, cast
 
 import jax
@@ -25,7 +26,6 @@ from credo.data import Data, as_data
 from credo.diagnostics.laplace import LaplaceEvidence
 from credo.inference.fit import fit
 from credo.inference.method import Method
-from credo.models import likelihoods
 from credo.models.population import OfTasks, Population, flat, is_linear, linear_features, unflat
 from credo.models.priors import Transferred, point
 from credo.models.priors.from_posterior import of_draws
@@ -116,7 +116,7 @@ class _Populations:
         """Whether a head has a normal posterior."""
         if self.draws.noise is None:
             return False
-        return _is_linear(self.program, tuple(self.draws.mean), data.x.shape[1:])
+        return _is_linear(cast(Any, self.program), tuple(self.draws.mean), data.x.shape[1:])
 
     def prior(self) -> Transferred:
         """p(theta_new) with the moments of the population: law of total covariance over ξ."""
@@ -170,10 +170,12 @@ def _conditioned(known: _Populations, data: Data, seed: int) -> Posterior:
     batch, model = data.batch(), known.bound(data)
     members, log_evidences = [], []
     for index in range(len(known.weights)):
-        one: Population = jax.tree.map(lambda leaf: leaf[index], known.draws)
+        one: Population = jax.tree.map(itemgetter(index), known.draws)
         offset, features = (np.asarray(part, np.float64) for part in _features(known.program, one, batch.x))
         mean, root, log_evidence = _head(one, offset, features, np.asarray(batch.y, np.float64))
-        members.append(_gaussian(model, one, mean, root, LaplaceEvidence(float(log_evidence), newton_gain=0.0, damping=0.0), seed))
+        members.append(
+            _gaussian(model, one, mean, root, LaplaceEvidence(float(log_evidence), newton_gain=0.0, damping=0.0), seed)
+        )
         log_evidences.append(log_evidence)
     seconds = time.perf_counter() - began
     done = [cast(Any, replace(one, provenance=replace(one.provenance, seconds=seconds))) for one in members]
@@ -206,12 +208,12 @@ def _gaussian(
     model: Model, one: Population, mean: np.ndarray, root: np.ndarray, evidence: LaplaceEvidence, seed: int
 ) -> Gaussian:
     """N(mean, root rootᵀ) over the head; the shared weights and the noise are known for certain."""
-    head = {path: np.asarray(leaf, np.float32) for path, leaf in unflat(mean, one.mean).items()}
+    head = {path: np.asarray(leaf, np.float32) for path, leaf in unflat(jnp.asarray(mean), one.mean).items()}
     theta: Theta = {**one.shared, **head}
     if "noise" in model.template:
-        theta["noise"] = np.log(one.noise)
+        theta["noise"] = np.log(np.asarray(one.noise))
     # The triangular root of the same covariance: R of a QR decomposition, transposed.
-    lower = np.linalg.qr(root.T, mode="r").T
+    lower = np.asarray(np.linalg.qr(root.T, mode="r")).T
     lower = lower * np.where(np.diag(lower) < 0, -1.0, 1.0)
     layout = Layout.together({path: head[path] for path in head})
     return Gaussian(
@@ -222,5 +224,3 @@ def _gaussian(
         evidence=evidence,
         prediction="linear",
     )
-
-

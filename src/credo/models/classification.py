@@ -48,7 +48,12 @@ def classification(net: Any, *, prior: Any = None) -> Model:
 
     config = ModelConfig(model="classification", network=network_config(net), prior=chosen_prior.to_config())
     return Model(
-        program, inputs=imposed_by(terms, chosen_prior), config=config, initial=initial_weights(net), check=check, labels=True
+        program,
+        inputs=imposed_by(terms, chosen_prior),
+        config=config,
+        initial=initial_weights(net),
+        check=check,
+        labels=True,
     )
 
 

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro
 
+from credo import random
 from credo._text import nearest
 from credo.data import Scaling
 from credo.models import priors
@@ -80,7 +81,9 @@ class Varying:
 
     def plain(self, prior: Any, noise: Any) -> Model:
         """The model of a single task."""
-        return classification(self.net, prior=prior) if noise is None else regression(self.net, prior=prior, noise=noise)
+        return (
+            classification(self.net, prior=prior) if noise is None else regression(self.net, prior=prior, noise=noise)
+        )
 
     def paths(self, network: Network) -> tuple[str, ...]:
         """What varies, in the network's order."""
@@ -166,9 +169,10 @@ def linear_features(network: Network, shared: Theta, like: Theta, rows: Array) -
 
 def is_linear(network: Network, varying: Sequence[str], shape: tuple[int, ...]) -> bool:
     """Whether the outputs are linear in the weights that vary: Φ at zero tells them elsewhere too."""
-    keys = jax.random.split(jax.random.key(0), len(network.params) + 1)
-    theta = {path: jax.random.normal(key, jnp.shape(leaf)) for key, (path, leaf) in zip(keys, network.params.items())}
-    rows = jax.random.normal(keys[-1], (8, *shape))
+    keys = jax.random.split(random.key(0), len(network.params) + 1)
+    own = dict(zip(network.params, keys[1:], strict=True))
+    theta = {path: jax.random.normal(own[path], jnp.shape(leaf)) for path, leaf in network.params.items()}
+    rows = jax.random.normal(keys[0], (8, *shape))
     head = {path: theta[path] for path in varying}
     offset, features = linear_features(network, theta, head, rows)
     found = network.apply(theta, rows)

@@ -61,7 +61,9 @@ def regression(net: Any, *, prior: Any = None, noise: Any = None) -> Model:
         prior=chosen_prior.to_config(),
         noise=chosen_noise.to_config(),
     )
-    return Model(program, inputs=imposed_by(terms, chosen_prior), config=config, initial=initial_weights(net), check=check)
+    return Model(
+        program, inputs=imposed_by(terms, chosen_prior), config=config, initial=initial_weights(net), check=check
+    )
 
 
 def check_outputs(batch: Batch, outputs: int, noise: likelihoods.Noise) -> None:

@@ -37,9 +37,9 @@ def task_heads(net: Any, *, varying: str | Sequence[str] = "head.*", prior: Any 
 
         h_t ~ N(m, A Aᵀ),    y_t | ξ ~ N(Φ_t m, Φ_t A Aᵀ Φ_tᵀ + σ² I),    ξ = (m, A)
 
-    The rows of the data are tasks, x (tasks, shots, D) and y (tasks, shots): `credo.packed_tasks`. Trunk, m, A and σ are
-    theta, so that `credo.MAP(batch_size=…)` is empirical Bayes over tasks, and a sampler has ξ in full. A new task is
-    learned in closed form, `credo.adapt(posterior, (x, y))`: no steps, and exact given ξ.
+    The rows of the data are tasks, x (tasks, shots, D) and y (tasks, shots): `credo.packed_tasks`. Trunk, m, A and σ
+    are theta, so that `credo.MAP(batch_size=…)` is empirical Bayes over tasks, and a sampler has ξ in full. A new task
+    is learned in closed form, `credo.adapt(posterior, (x, y))`: no steps, and exact given ξ.
 
     Harrison, Sharma and Pavone, "Meta-learning priors for efficient online Bayesian regression" (2018).
 

@@ -1,4 +1,4 @@
-"""Meta-learning as hierarchical Bayes: tasks that resemble each other. Paper, figure "Meta-learning" of section IV-E."""
+"""Meta-learning as hierarchical Bayes: tasks that resemble each other. Paper, "Meta-learning, transfer learning, …"."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -42,7 +42,7 @@ def tasks(
 ) -> Model:
     """A network for each of several tasks, whose weights come from a population that is learned with them.
 
-        p(theta, ξ | D) ∝ (Π_t p(D_t | theta_t) p(theta_t | ξ)) p(ξ),    theta_t = m + s z_t,  z_t ~ N(0, 1),  ξ = (m, s)
+        p(theta, ξ | D) ∝ (Π_t p(D_t | theta_t) p(theta_t | ξ)) p(ξ),    theta_t = m + s z_t, z_t ~ N(0, 1), ξ = (m, s)
 
     with an s for each array. A task with few rows leans on the others, one with many rows stands alone. The last column
     of x is the number of the task (`credo.tasks_data`); one more task than there are has a prior and no data: a number
@@ -176,7 +176,7 @@ class TaskProgram(Varying):
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """Which task belongs to which group, as inputs of the model: `tree.0` for the tasks, `tree.1` for their groups, …"""
+    """Which task belongs to which group, as inputs of the model: `tree.0` for the tasks, `tree.1` for their groups."""
 
     groups: Sequence[Any] | None
     depth: int
@@ -207,9 +207,7 @@ def tasks_from_config(config: Mapping[str, Any], net: Any) -> Model:
     )
     program: Any = model.program
     depth = config["depth"]
-    return replace(
-        model, program=replace(program, depth=depth), inputs=Tree(None, depth), config=ModelConfig(config)
-    )
+    return replace(model, program=replace(program, depth=depth), inputs=Tree(None, depth), config=ModelConfig(config))
 
 
 def _without_task(x: Any) -> Any:
@@ -260,7 +258,7 @@ def _levels(groups: Sequence[Any]) -> list[np.ndarray]:
 def _checked_level(parents: np.ndarray, num: int, what: str) -> np.ndarray:
     if parents.shape != (num,) or parents.dtype.kind not in "iu" or parents.min() < 0:
         raise ValueError(
-            f"groups is {parents.tolist()} for {num} {what}; pass for each of the {what} the number of its group, 0, 1, …"
+            f"groups is {parents.tolist()} for {num} {what}; pass the number of its group, 0, 1, …, for each of them"
         )
     return parents.astype(np.int32)
 
@@ -268,7 +266,9 @@ def _checked_level(parents: np.ndarray, num: int, what: str) -> np.ndarray:
 def _spread_of(spread: Any) -> float | dist.Distribution | None:
     if isinstance(spread, dist.Distribution):
         if spread.shape() or spread.support not in (dist.constraints.positive, dist.constraints.nonnegative):
-            raise ValueError(f"spread must be a scalar distribution on positive numbers, got {spread}; try HalfNormal(1.0)")
+            raise ValueError(
+                f"spread must be a scalar distribution on positive numbers, got {spread}; try HalfNormal(1.0)"
+            )
         return spread
     if spread is None:
         return None

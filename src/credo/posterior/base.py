@@ -99,7 +99,7 @@ class BasePosterior:
         raise NotImplementedError
 
     def weighted_draws(self, num: int) -> tuple[Theta, np.ndarray]:
-        """`num` draws of theta, or as many as are kept, with weights that add up to one: the same ones at every call."""
+        """`num` draws of theta, or those that are kept, and weights that add up to one: the same at every call."""
         return self.sample(random.key(self.provenance.seed), num), np.full(num, 1 / num)
 
     def canonical(self) -> Self:

@@ -43,8 +43,8 @@ def from_posterior(
     between the domains. The posterior may be of any method, and the new network any that has the selected arrays, by
     path and shape. Of a model of tasks (`credo.models.tasks`) it is that of a new task: the population.
 
-    Weights are in the units of the model: keep the scaling, `new_data.with_scaling(posterior.scaling)`, where the layers
-    that are handed over see or give the data themselves.
+    Weights are in the units of the model: where the layers that are handed over see or give the data themselves, keep
+    the scaling, `new_data.with_scaling(posterior.scaling)`.
 
     Arguments:
         posterior: whose model has a network, of whatever kind.
@@ -175,7 +175,8 @@ def _filled(variance: dict[str, np.ndarray], scale: float | None) -> dict[str, n
             f"the posterior holds {', '.join(points)} as points, without any spread; say how far the new ones may be "
             "from there, scale=0.1, or select others"
         )
-    return {path: np.where(value > 0, value, scale and scale**2) for path, value in variance.items()}
+    filling = 0.0 if scale is None else scale**2
+    return {path: np.where(value > 0, value, filling) for path, value in variance.items()}
 
 
 def _noise(posterior: Any, inflate: float, scale: float | None) -> dist.Distribution:
