@@ -20,9 +20,8 @@ def schools(tmp_path_factory):
 
 
 def test_levels_of_a_column_are_tasks_and_others_new_ones(credo, schools):
-    fitted = credo(
-        "fit", schools / "train.csv", "-t", "score", "--task-column", "school", "-o", schools / "run", *SETTINGS
-    )
+    files = schools / "train.csv", "-o", schools / "run"
+    fitted = credo("fit", *files, "-t", "score", "--task-column", "school", *SETTINGS)
     assert fitted.exit_code == 0, fitted.output
     assert "task, 3 of them (7, Bern, Ulm)" in fitted.stdout
     assert "linear, 1 inputs" in fitted.stdout
