@@ -62,7 +62,7 @@ def adapt(
     >>> rng = np.random.default_rng(0)
     >>> sets = [(x, slope * x[:, 0]) for x, slope in zip(rng.normal(size=(8, 5, 1)), rng.normal(size=8))]
     >>> model = credo.models.task_heads(credo.networks.MLP([4], out=1), noise=0.1)
-    >>> population = credo.fit(model, credo.packed_tasks(sets), credo.MAP(num_steps=10))
+    >>> population = credo.fit(model, credo.packed_tasks(sets), credo.MAP(num_steps=2))
     >>> adapt(population, ([[1.0], [2.0]], [0.5, 1.0])).predict([[3.0]]).mean.shape
     (1,)
     """
