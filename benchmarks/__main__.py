@@ -28,11 +28,6 @@ BENCHMARKS = (
     "uci",
 )
 WITH_OPTIONS = ("uci", "ood", "semi_supervised")
-    "augmentation",
-    "ood",
-    "uci",
-)
-WITH_OPTIONS = ("uci", "ood")
 LONG = ("uci",)
 
 

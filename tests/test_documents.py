@@ -45,8 +45,15 @@ x = np.linspace(-1, 1, 12)[:, None]
 """
 
 
-@pytest.mark.parametrize("page", ["priors.md", "conditions.md", "missing_targets.md"])
-@pytest.mark.parametrize("page", ["priors.md", "conditions.md", "semi_supervised.md"])
+PAGES = (
+    "priors.md",
+    "conditions.md",
+    "missing_targets.md",
+    "semi_supervised.md",
+)
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_pages_run(page: str) -> None:
     text = (ROOT / "docs" / page).read_text(encoding="utf-8").replace("num_steps=500", "num_steps=20")
     namespace: dict[str, object] = {}

@@ -10,11 +10,14 @@ from . import testing as testing
 from ._version import __version__ as __version__
 from .data import Data as Data
 from .data import datasets as datasets
+from .data import packed_tasks as packed_tasks
+from .data import tasks_data as tasks_data
 from .evaluation.compare import compare as compare
 from .evaluation.conformal import conformal as conformal
 from .evaluation.evaluate import Scores as Scores
 from .evaluation.evaluate import evaluate as evaluate
 from .evaluation.recalibration import recalibrate as recalibrate
+from .inference.adapt import adapt as adapt
 from .inference.auto import Choice as Choice
 from .inference.auto import choose as choose
 from .inference.dropout.mc_dropout import MCDropout as MCDropout

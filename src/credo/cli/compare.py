@@ -21,6 +21,7 @@ def compare(
         str, typer.Option("--network", "-n", help="linear, mlp:50,50, …", autocompletion=complete_network)
     ] = "mlp:50,50",
     task: Annotated[str, typer.Option(help="regression, binary or multi-class. [default: found from the target]")] = "",
+    task_column: Annotated[str, typer.Option(help="The column whose levels are tasks: school.")] = "",
     drop: Annotated[str, typer.Option(help="Columns not to use: id,name.")] = "",
     monotone: Monotone = None,
     smooth: Smooth = None,
@@ -42,6 +43,7 @@ def compare(
         str(file),
         target,
         task=task,
+        task_column=task_column,
         drop=dropped,
         network=network,
         monotone={} if monotone is None else directions(monotone),

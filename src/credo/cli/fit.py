@@ -41,6 +41,9 @@ def fit(
     task: Annotated[
         str | None, typer.Option(help="regression, binary or multi-class. [default: found from the target]")
     ] = None,
+    task_column: Annotated[
+        str | None, typer.Option(help="The column whose levels are tasks that resemble each other: school.")
+    ] = None,
     drop: Annotated[str | None, typer.Option(help="Columns not to use: id,name.")] = None,
     prior_scale: Annotated[float | None, typer.Option(help="σ of the weights' prior N(0, σ²). [default: 1]")] = None,
     monotone: Monotone = None,
@@ -65,6 +68,7 @@ def fit(
         "method": method,
         "network": network,
         "task": task,
+        "task_column": task_column,
         "drop": None if drop is None else tuple(name.strip() for name in drop.split(",")),
         "prior_scale": prior_scale,
         "monotone": None if monotone is None else directions(monotone),
@@ -119,7 +123,7 @@ def _describe(voice: Voice, prepared: "Prepared") -> None:
     voice.table(("column", "what was done with it"), encoding.says)
     bound = prepared.model.bind(prepared.data)
     voice.say(f"Task: {encoding.target.says}")
-    voice.say(f"Network: {config.network}, {len(encoding.names)} inputs, {bound.num_parameters:,} parameters")
+    voice.say(f"Network: {config.network}, {encoding.num_inputs} inputs, {bound.num_parameters:,} parameters")
     voice.say(f"Prior: {prior_in_words(config, encoding)}")
     voice.say(f"Method: {config.method}{f', {config.why}' if config.why else ', as requested'}")
     for name, value in config.settings.items():

@@ -4,5 +4,20 @@ from credo.data import datasets
 from credo.data.data import Data, as_data, as_inputs, as_labels
 from credo.data.missing import filled, has_target, is_observed
 from credo.data.scaling import Scaling
+from credo.data.tasks import NEW_TASK, TASK, packed_tasks, tasks_data
 
-__all__ = ["Data", "Scaling", "as_data", "as_inputs", "as_labels", "datasets", "filled", "has_target", "is_observed"]
+__all__ = [
+    "NEW_TASK",
+    "TASK",
+    "Data",
+    "Scaling",
+    "as_data",
+    "as_inputs",
+    "as_labels",
+    "datasets",
+    "filled",
+    "has_target",
+    "is_observed",
+    "packed_tasks",
+    "tasks_data",
+]

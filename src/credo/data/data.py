@@ -39,6 +39,7 @@ class Data:
         unit: the unit of y.
         units: the units of the columns of x.
         classes: names for the class labels 0, 1, …, shown in plots and reports.
+        tasks: names of tasks, whose numbers are then the last column of x, never standardised: see `credo.tasks_data`.
 
     >>> data = Data([[1.0, 10.0], [3.0, 20.0]], [0.5, 1.5], standardise=True, names=["age", "dose"])
     >>> data
@@ -56,6 +57,7 @@ class Data:
     unit: str | None
     units: tuple[str, ...] | None
     classes: tuple[str, ...] | None
+    tasks: tuple[str, ...] | None
     scaling: Scaling = field(init=False)
 
     def __init__(
@@ -70,6 +72,7 @@ class Data:
         units: Sequence[str] | None = None,
         classes: Sequence[str] | None = None,
         unlabelled: ArrayLike | None = None,
+        tasks: Sequence[str] | None = None,
     ) -> None:
         inputs, columns = _inputs(x, names)
         targets = _targets(y)
@@ -90,7 +93,8 @@ class Data:
             unit=unit,
             units=_per_column("units", units, inputs),
             classes=_class_names(classes, targets),
-            scaling=fitted(inputs, targets) if standardise else Scaling(),
+            tasks=None if tasks is None else _task_names(tasks, inputs),
+            scaling=fitted(inputs, targets, but_last=tasks is not None) if standardise else Scaling(),
         )
 
     @property
@@ -291,6 +295,15 @@ def _class_names(classes: Sequence[str] | None, targets: np.ndarray) -> tuple[st
     if isinstance(classes, str) or len(classes) <= targets.max():
         raise ValueError(f"classes is {classes!r}, and y has labels up to {targets.max()}; pass one name for each")
     return tuple(map(str, classes))
+
+
+def _task_names(tasks: Sequence[str], x: np.ndarray) -> tuple[str, ...]:
+    if isinstance(tasks, str) or x.ndim != 2 or not np.isin(x[:, -1], np.arange(-1, len(tasks))).all():
+        raise ValueError(
+            f"tasks is {tasks!r}, and the last column of x (shape {x.shape}) does not hold their numbers, 0, 1, …, or "
+            "−1 for another task; credo.tasks_data makes that column"
+        )
+    return tuple(map(str, tasks))
 
 
 def as_labels(y: np.ndarray) -> np.ndarray:

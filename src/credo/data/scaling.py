@@ -88,8 +88,11 @@ def _blocks(values: np.ndarray) -> list[Any]:
     return [slice(first, first + size) for first in range(0, len(values), size)]
 
 
-def fitted(x: np.ndarray, y: np.ndarray) -> Scaling:
+def fitted(x: np.ndarray, y: np.ndarray, *, but_last: bool = False) -> Scaling:
+    """The scaling to mean 0 and standard deviation 1; `but_last` leaves the last column of x as it is."""
     x_mean, x_scale = _moments(x, tuple(range(x.ndim if x.ndim == 3 else x.ndim - 1)))
+    if but_last:
+        x_mean[-1], x_scale[-1] = 0.0, 1.0
     if y.dtype.kind != "f":
         return Scaling(x_mean, x_scale)
     if is_observed(y).all():

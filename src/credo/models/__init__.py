@@ -11,8 +11,10 @@ from credo.models.classification import classification
 from credo.models.paperfold import paperfold
 from credo.models.program import Model
 from credo.models.regression import regression
-from credo.models.semi_supervised import semi_supervised
 from credo.models.self_supervised import self_supervised, self_supervised_from_config
+from credo.models.semi_supervised import semi_supervised
+from credo.models.task_heads import task_heads, task_heads_from_config
+from credo.models.tasks import tasks, tasks_from_config
 
 MODELS: dict[str, Callable[..., Model]] = {
     "regression": regression,
@@ -20,6 +22,8 @@ MODELS: dict[str, Callable[..., Model]] = {
     "activations": activations,
     "augmented": augmented,
     "self_supervised": self_supervised,
+    "tasks": tasks,
+    "task_heads": task_heads,
 }
 
 # How to build those again that are not made of a network, a prior and a noise alone, from their configuration.
@@ -32,6 +36,8 @@ REBUILT: dict[str, Callable[[Mapping[str, Any], Any], Model]] = {
         average=config["average"],
     ),
     "self_supervised": self_supervised_from_config,
+    "tasks": tasks_from_config,
+    "task_heads": task_heads_from_config,
 }
 
 
@@ -59,6 +65,8 @@ __all__ = [
     "paperfold",
     "pretexts",
     "regression",
-    "semi_supervised",
     "self_supervised",
+    "semi_supervised",
+    "task_heads",
+    "tasks",
 ]

@@ -36,7 +36,7 @@ def classification(net: Any, *, prior: Any = None) -> Model:
 
     def program(x: Array, y: Array | None = None, **inputs: Array) -> None:
         network = functional(net, x)
-        theta = draw_weights(network, chosen_prior)
+        theta = draw_weights(network, chosen_prior, inputs)
         impose(terms, partial(network.apply, theta), probs, inputs)
         logits = network.apply(theta, x)
         with numpyro.plate("data", x.shape[0]):
@@ -48,7 +48,12 @@ def classification(net: Any, *, prior: Any = None) -> Model:
 
     config = ModelConfig(model="classification", network=network_config(net), prior=chosen_prior.to_config())
     return Model(
-        program, inputs=imposed_by(terms), config=config, initial=initial_weights(net), check=check, labels=True
+        program,
+        inputs=imposed_by(terms, chosen_prior),
+        config=config,
+        initial=initial_weights(net),
+        check=check,
+        labels=True,
     )
 
 

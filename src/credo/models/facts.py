@@ -5,6 +5,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpyro.distributions as dist
 
 from credo.models.sites import (
     SiteOfTrace,
@@ -13,6 +14,7 @@ from credo.models.sites import (
     is_local,
     is_marginalised,
     is_summed,
+    is_unconstrained,
     normal_of,
     stripped,
     unconstrained,
@@ -26,6 +28,8 @@ class Fact(NamedTuple):
         shape: unconstrained, of a latent or a param.
         values: of a site that is summed over.
         is_normal: whether it is a normal latent.
+        is_real: whether it is a latent on all real numbers, which theta holds as it is.
+        is_coupled: whether it is a latent whose entries are correlated in the prior.
         is_undrawn: whether it is a latent with a density that nothing can be drawn from.
         is_point: whether it is a param that is the weights of a point layer.
     """
@@ -37,6 +41,8 @@ class Fact(NamedTuple):
     is_factor: bool
     is_marginalised: bool
     is_normal: bool
+    is_real: bool
+    is_coupled: bool
     is_undrawn: bool
     is_param: bool
     is_point: bool
@@ -53,10 +59,16 @@ def fact_of(site: SiteOfTrace) -> Fact:
         is_factor=is_factor(site),
         is_marginalised=is_marginalised(site),
         is_normal=normal_of(site) is not None,
+        is_real=latent and is_unconstrained(site["fn"].support),
+        is_coupled=latent and _is_coupled(stripped(site["fn"])),
         is_undrawn=latent and getattr(stripped(site["fn"]), "draws_are_starts", False),
         is_param=param,
         is_point=param and "point" in site["kwargs"],
     )
+
+
+def _is_coupled(distribution: dist.Distribution) -> bool:
+    return isinstance(distribution, dist.MultivariateNormal) or getattr(distribution, "couples_entries", False)
 
 
 def _values(site: SiteOfTrace) -> tuple[int, ...]:

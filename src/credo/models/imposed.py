@@ -110,19 +110,26 @@ class Term:
 
 @dataclass(frozen=True, eq=False)
 class Imposed:
-    """The conditions of a prior as inputs that its model declares."""
+    """The conditions of a prior, and the arrays that it is made of, as inputs that its model declares."""
 
     terms: tuple[Term, ...]
+    prior: Any = None
 
     def bound(self, data: Data) -> Inputs:
-        found = {name: one for term in self.terms for name, one in term.bound(data).items()}
+        found = {name: Input.of(array) for name, array in self._arrays().items()}
+        if not self.terms:
+            return Inputs.of(found)
+        found |= {name: one for term in self.terms for name, one in term.bound(data).items()}
         units = {f"scaling.{name}": Input.of(_single(value)) for name, value in data.scaling.to_dict().items()}
         return Inputs.of(found | units)
 
+    def _arrays(self) -> dict[str, np.ndarray]:
+        return self.prior.inputs() if hasattr(self.prior, "inputs") else {}
 
-def imposed_by(terms: tuple[Term, ...]) -> Imposed | None:
-    """What a model asks for to impose the conditions of its prior."""
-    return Imposed(terms) if terms else None
+
+def imposed_by(terms: tuple[Term, ...], prior: Any = None) -> Imposed | None:
+    """What a model asks for: for the conditions of its prior, and for a prior that is made of arrays."""
+    return Imposed(terms, prior) if terms or hasattr(prior, "inputs") else None
 
 
 def impose(

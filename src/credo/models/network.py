@@ -1,12 +1,13 @@
 """Network weights as latent variables: what every model with a network shares."""
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 import jax
 from numpyro import handlers
 
-from credo.models.priors import ByPath, Consistent, Drawn, Parameter, Prior, draw, prior_at
+from credo.models.priors import ByPath, Consistent, Drawn, Parameter, Prior, Transferred, draw, prior_at
 from credo.networks.functional import Network, functional
 from credo.networks.symmetries import symmetries
 from credo.typing import Array, Theta
@@ -15,10 +16,14 @@ from credo.typing import Array, Theta
 RESERVED = ("y", "data", "noise", "noise_correlation")
 
 
-def draw_weights(network: Network, prior: Prior) -> Theta:
-    """theta ~ p(theta): every weight of a network from its prior, by path. Called inside a NumPyro program."""
+def draw_weights(network: Network, prior: Prior, inputs: Mapping[str, Any] | None = None) -> Theta:
+    """theta ~ p(theta): every weight of a network from its prior, by path. Called inside a NumPyro program.
+
+    Arguments:
+        inputs: of the model's own, among them what the prior looks at.
+    """
     check_paths(list(network.params), prior)
-    drawn: Drawn = {}
+    drawn: Drawn = {name: (None, value) for name, value in (inputs or {}).items()}
     return {
         path: draw(prior, Parameter(path, value.shape, network.fan_in[path], value), drawn)
         for path, value in network.params.items()
@@ -50,7 +55,7 @@ def check_paths(paths: list[str], prior: Prior) -> None:
     taken = [path for path in paths if path in RESERVED]
     if taken:
         raise ValueError(f"the network has a parameter named {taken[0]!r}, which is a site of the model; rename it")
-    if isinstance(prior, ByPath | Consistent):
+    if isinstance(prior, ByPath | Consistent | Transferred):
         prior.check(paths)
 
 

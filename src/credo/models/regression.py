@@ -43,7 +43,7 @@ def regression(net: Any, *, prior: Any = None, noise: Any = None) -> Model:
 
     def program(x: Array, y: Array | None = None, **inputs: Array) -> None:
         network = functional(net, x)
-        theta = draw_weights(network, chosen_prior)
+        theta = draw_weights(network, chosen_prior, inputs)
         impose(terms, partial(network.apply, theta), mean, inputs)
         outputs = network.apply(theta, x)
         drawn = chosen_noise.draw(targets_of(outputs.shape[-1]))
@@ -61,7 +61,9 @@ def regression(net: Any, *, prior: Any = None, noise: Any = None) -> Model:
         prior=chosen_prior.to_config(),
         noise=chosen_noise.to_config(),
     )
-    return Model(program, inputs=imposed_by(terms), config=config, initial=initial_weights(net), check=check)
+    return Model(
+        program, inputs=imposed_by(terms, chosen_prior), config=config, initial=initial_weights(net), check=check
+    )
 
 
 def check_outputs(batch: Batch, outputs: int, noise: likelihoods.Noise) -> None:

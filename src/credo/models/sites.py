@@ -98,7 +98,7 @@ class Sites(Messenger):
 
     def _set_latent(self, msg: dict[str, Any]) -> None:
         unconstrained = self.values[msg["name"]]
-        if _is_real(msg["fn"].support):
+        if is_unconstrained(msg["fn"].support):
             msg["value"] = unconstrained
             return
         transform = biject_to(msg["fn"].support)
@@ -161,12 +161,19 @@ def in_data_plate(site: SiteOfTrace) -> bool:
     return any(frame.name == "data" for frame in site["cond_indep_stack"])
 
 
+def of_new_task(site: SiteOfTrace) -> Array:
+    """The value of a site; of one in the plate `tasks` that of its last task, which has a prior and no data."""
+    in_tasks = any(frame.name == "tasks" for frame in site["cond_indep_stack"])
+    return site["value"][-1] if in_tasks else site["value"]
+
+
 def _is_drawn(site: SiteOfTrace) -> bool:
     is_drawn = site["type"] == "sample" and not site["is_observed"] and site["name"] != "y"
     return is_drawn and not is_marginalised(site)
 
 
-def _is_real(support: Any) -> bool:
+def is_unconstrained(support: Any) -> bool:
+    """Whether a support is all real numbers, of an array or of one."""
     while isinstance(support, constraints.independent):
         support = support.base_constraint
     return support is constraints.real

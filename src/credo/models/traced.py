@@ -16,7 +16,7 @@ from credo._dataflow import dependencies
 from credo.models.facts import Fact, fact_of
 from credo.models.inputs import NO_INPUTS, NUM_EXAMPLE_ROWS, Inputs, as_declared
 from credo.models.rows import ModelConfig, RowShapes
-from credo.models.sites import Sites, Xi, unconstrained_params, zeros_for_y
+from credo.models.sites import Sites, Xi, of_new_task, unconstrained_params, zeros_for_y
 from credo.models.views import Views
 from credo.networks.masks import Masks
 from credo.typing import Array, Batch, Key, Program, Theta
@@ -83,6 +83,37 @@ class Traced:
     def closed_form_sites(self) -> frozenset[str]:
         """The normal latents, whose expected log density `log_parts` has in closed form."""
         return self._named(lambda fact: fact.is_normal)
+
+    @cached_property
+    def real_sites(self) -> frozenset[str]:
+        """The latents on all real numbers: theta holds their values as they are."""
+        return self._named(lambda fact: fact.is_real)
+
+    @cached_property
+    def coupled_sites(self) -> frozenset[str]:
+        """The latents whose entries are correlated in the prior: its precision is no diagonal."""
+        return self._named(lambda fact: fact.is_coupled)
+
+    @cached_property
+    def weight_names(self) -> tuple[str, ...]:
+        """The paths of the network's weights; the latents of a program that has no network."""
+        if self.initial is None:
+            return tuple(self.template)
+        own = jax.eval_shape(self.initial, self.example().x)
+
+        def is_weight(name: str) -> bool:
+            # Where weights vary between tasks, their mean starts at the network's value as well.
+            return name in own and name.removesuffix(".mean") not in own.keys() - {name}
+
+        return tuple(name for name in self._facts if is_weight(name))
+
+    def weights(self, theta: Theta) -> Theta:
+        """The weights of the network at theta, by path, whatever sites they are made of.
+
+        Of a model of tasks they are those of a task that it has not seen.
+        """
+        trace = self.trace_at(theta)
+        return {name: of_new_task(trace[name]) for name in self.weight_names}
 
     @cached_property
     def factors(self) -> frozenset[str]:
@@ -183,6 +214,11 @@ class Traced:
         return self._whole | {name: self.constants[name].placeholder(NUM_EXAMPLE_ROWS) for name in few}
 
     # -- traces --------------------------------------------------------------------------------------------
+
+    def trace_at(self, theta: Theta) -> dict[str, Any]:
+        """The sites of the program, run at theta on a few rows."""
+        example = self.example()
+        return self._trace(theta, example.x, example.y)[0]
 
     def _prior_trace(self, key: Key, inputs: Mapping[str, Any] | None = None) -> dict[str, Any]:
         example, given = self.example(), self._examples if inputs is None else inputs

@@ -101,6 +101,10 @@ class BasePosterior:
         """`num` draws of theta: every leaf gains a leading axis."""
         raise NotImplementedError
 
+    def weighted_draws(self, num: int) -> tuple[Theta, np.ndarray]:
+        """`num` draws of theta, or those that are kept, and weights that add up to one: the same at every call."""
+        return self.sample(random.key(self.provenance.seed), num), np.full(num, 1 / num)
+
     def canonical(self) -> Self:
         """The same functions by weights that can be compared: of draws, see `Draws.canonical`."""
         raise ValueError(

@@ -74,6 +74,10 @@ class Draws(BasePosterior):
         weights = np.full(num, 1 / num) if self.weights is None else self.weights.reshape(-1)
         return theta, weights
 
+    def weighted_draws(self, num: int) -> tuple[Theta, np.ndarray]:
+        """All draws of theta, chain after chain, with weights that add up to one."""
+        return self._flat
+
     def sample(self, key: Key, num: int) -> Theta:
         """`num` draws of theta with replacement, by weight: every leaf gains a leading axis."""
         theta, weights = self._flat

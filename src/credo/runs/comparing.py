@@ -11,7 +11,7 @@ from credo.inference.registry import method_name
 from credo.posterior import Posterior
 from credo.runs.config import Config
 from credo.runs.prior import prior_in_words, unlabelled_in_words
-from credo.runs.run import chosen, model_of
+from credo.runs.run import chosen, encoding_of, model_of
 from credo.tables.encoding import Encoding
 
 
@@ -37,7 +37,7 @@ def compare_methods(
     if not methods:
         raise ValueError("methods is empty; name at least one method to compare, such as 'map'")
     names = list(dict.fromkeys(name if name == "auto" else method_name(name) for name in methods))
-    encoding = Encoding.learn(config.data, config.target, task=config.task or None, drop=config.drop)
+    encoding = encoding_of(config, config.data)
     train, judged = _split(encoding, config, test, holdout)
     tell(
         f"Task: {encoding.target.says}. {train.num_labelled:,} rows to learn from, {judged.num_labelled:,} to judge on."

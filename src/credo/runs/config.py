@@ -35,6 +35,7 @@ class Config:
         data: the file with the table.
         target: the column to predict.
         task: "regression", "binary" or "multi-class"; "" finds it from the target.
+        task_column: the column whose levels are tasks, "" for none: see `credo.models.tasks`.
         drop: columns not to use.
         network: as in `credo.networks.from_text`.
         prior_scale: σ of the prior N(0, σ²) of the weights.
@@ -52,6 +53,7 @@ class Config:
     data: str
     target: str | None = None
     task: str = ""
+    task_column: str = ""
     drop: tuple[str, ...] = ()
     network: str = "mlp:50,50"
     prior_scale: float = 1.0

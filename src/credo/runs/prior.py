@@ -57,6 +57,8 @@ def prior_in_words(config: Config, encoding: Encoding) -> str:
         parts.append(f"{_predicted(encoding)} monotone in {signs}")
     if config.smooth:
         parts.append("smooth")
+    if encoding.tasks is not None:
+        parts.append(f"a head for each {config.task_column}, from a population that is learned")
     if config.strength != 1:
         parts.append(f"{config.strength:g} × the usual strength")
     return "; ".join(parts)

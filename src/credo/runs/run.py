@@ -26,7 +26,7 @@ from credo.inference.fit import fit
 from credo.inference.method import Method
 from credo.inference.registry import name_of
 from credo.inference.settings import build, settings_of
-from credo.models import classification, regression
+from credo.models import classification, regression, tasks
 from credo.models.program import Model
 from credo.posterior import Posterior, load
 from credo.posterior.saving import ARRAYS, MANIFEST, is_saved
@@ -163,7 +163,7 @@ def prepare(config: Config) -> Prepared:
             f"{table.path} is not the file that the run was made from: its checksum differs; get that file, or set "
             "data_sha256 to '' to fit this one"
         )
-    encoding = Encoding.learn(table, config.target, task=config.task or None, drop=config.drop)
+    encoding = encoding_of(config, table)
     data, model = encoding.data(table), model_of(config, encoding)
     choice = chosen(config, model, data)
     settled = replace(
@@ -179,10 +179,19 @@ def prepare(config: Config) -> Prepared:
     return Prepared(settled, encoding, data, model, choice)
 
 
+def encoding_of(config: Config, file: Any) -> Encoding:
+    """What a run learns about the columns of its table."""
+    task = config.task or None
+    return Encoding.learn(file, config.target, task=task, drop=config.drop, task_column=config.task_column)
+
+
 def model_of(config: Config, encoding: Encoding) -> Model:
     """The network of a run, with its prior and its likelihood."""
     network = networks.from_text(config.network, encoding.target.num_outputs)
     prior = prior_of(config, encoding)
+    if encoding.tasks is not None:
+        likelihood = "classification" if encoding.target.is_classes else "regression"
+        return tasks(network, varying="head.*", prior=prior, likelihood=likelihood)
     return classification(network, prior=prior) if encoding.target.is_classes else regression(network, prior=prior)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 
 from credo._text import nearest
+from credo.data import NEW_TASK
 from credo.tables.cells import booleans, clean, dates, numbers, words
 
 Unknown = Literal["error", "missing"]
@@ -301,6 +302,42 @@ class Date(Filled):
 
 
 @dataclass(frozen=True)
+class Task(Column):
+    """The task that a row belongs to, as its number among those that were there at fit; −1 for any other.
+
+    >>> Task("school", levels=("Bern", "Ulm")).encode(pl.Series(["Ulm", "Bern"]))
+    array([[1.],
+           [0.]])
+    """
+
+    kind: ClassVar[str] = "task"
+    levels: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (self.name,)
+
+    @property
+    def is_used(self) -> bool:
+        return False  # a new row need not say whose it is
+
+    @property
+    def says(self) -> str:
+        shown = ", ".join(self.levels[:4]) + (", …" if len(self.levels) > 4 else "")
+        return f"task, {len(self.levels)} of them ({shown}); any other is a new task, predicted from the population"
+
+    def encode(self, cells: pl.Series, *, unknown: Unknown = "error", rows: RowNumbers = ALL_ROWS) -> np.ndarray:
+        texts = words(clean(cells))
+        places = texts.cast(pl.Enum(self.levels), strict=False).to_physical().cast(pl.Int64)
+        found = places.fill_null(NEW_TASK).to_numpy().astype(np.float64)[:, None]
+        new = sorted(map(str, texts.filter(places.is_null()).fill_null("nothing").unique().to_list()))
+        if new:
+            shown = ", ".join(map(repr, new[:4])) + (", …" if len(new) > 4 else "")
+            _warn(f"{self.name} {shown} was not there at fit: a new task, predicted from the population of the others")
+        return found
+
+
+@dataclass(frozen=True)
 class Dropped(Column):
     """A column that the network does not see, and why."""
 
@@ -320,7 +357,7 @@ class Dropped(Column):
 
 
 COLUMN_TYPES: dict[str, type[Column]] = {
-    column.kind: column for column in (Numeric, Constant, Boolean, Categorical, Date, Dropped)
+    column.kind: column for column in (Numeric, Constant, Boolean, Categorical, Date, Task, Dropped)
 }
 
 
@@ -332,7 +369,7 @@ def column_from_dict(stored: dict[str, Any]) -> Column:
     """
     arguments = {name: value for name, value in stored.items() if name != "kind"}
     column = COLUMN_TYPES[stored["kind"]](**arguments)
-    return replace(column, levels=tuple(column.levels)) if isinstance(column, Categorical) else column
+    return replace(column, levels=tuple(column.levels)) if isinstance(column, Categorical | Task) else column
 
 
 def _warn(message: str) -> None:

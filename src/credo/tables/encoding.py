@@ -14,9 +14,9 @@ import polars as pl
 from credo._files import read_json, require_unaltered, write_json
 from credo._text import nearest
 from credo.data import Data, is_observed
-from credo.tables.columns import ALL_ROWS, Column, Dropped, RowNumbers, Unknown, column_from_dict
+from credo.tables.columns import ALL_ROWS, Column, Dropped, RowNumbers, Task, Unknown, column_from_dict
 from credo.tables.files import Table, open_table
-from credo.tables.learning import Summary
+from credo.tables.learning import MAX_LEVELS, MAX_TASKS, Summary
 from credo.tables.target import Target
 
 FORMAT, FORMAT_VERSION = "credo-columns", 1
@@ -29,7 +29,7 @@ class Encoding:
     """What was learned about a table: its columns, its target, and how they become numbers.
 
     Arguments:
-        columns: in the order of the table, without the target.
+        columns: in the order of the table, without the target; a column that says which task a row is of comes last.
         target: what to predict.
         num_rows: rows with a target.
         num_without_target: unlabelled rows: their inputs tell what the columns are, the likelihood leaves them out.
@@ -49,7 +49,13 @@ class Encoding:
 
     @classmethod
     def learn(
-        cls, file: str | Path | Table, target: str | None, *, task: str | None = None, drop: Sequence[str] = ()
+        cls,
+        file: str | Path | Table,
+        target: str | None,
+        *,
+        task: str | None = None,
+        drop: Sequence[str] = (),
+        task_column: str = "",
     ) -> "Encoding":
         """Read a table once and learn what its columns are.
 
@@ -58,12 +64,16 @@ class Encoding:
             target: the column to predict; not needed for an NPZ with x and y.
             task: "regression", "binary" or "multi-class"; by default found from the target.
             drop: columns not to use.
+            task_column: the column whose levels are tasks, if there is one.
         """
         table = as_table(file)
         name = _target_name(table, target)
+        if task_column:
+            _require_column(table, task_column, "the tasks")
         for column in drop:
             _require_column(table, column, "to drop")
-        seen = {column: Summary(column) for column in table.columns}
+        limits = {task_column: MAX_TASKS}
+        seen = {column: Summary(column, max_levels=limits.get(column, MAX_LEVELS)) for column in table.columns}
         num_rows = 0
         for batch in table.batches():
             num_rows += len(batch)
@@ -79,14 +89,26 @@ class Encoding:
         columns = tuple(
             Dropped(column, reason="as requested") if column in drop else seen[column].column()
             for column in table.columns
-            if column != name
+            if column not in (name, task_column)
         )
         if not any(column.is_used for column in columns):
             said = "; ".join(f"{column.name}: {column.says}" for column in columns)
             raise ValueError(
                 f"{table.path} has no column to predict {name!r} from ({said or 'it has no other column'})"
             )
+        if task_column:
+            columns = (*columns, seen[task_column].task())
         return cls(columns, Target.learn(seen[name], task), seen[name].num_known, num_rows - seen[name].num_known)
+
+    @property
+    def num_inputs(self) -> int:
+        """How many numbers the network sees of a row: the task is none of them."""
+        return len(self.names) - (self.tasks is not None)
+
+    @property
+    def tasks(self) -> tuple[str, ...] | None:
+        """The names of the tasks, where a column says which one a row is of."""
+        return self.columns[-1].levels if self.columns and isinstance(self.columns[-1], Task) else None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -120,7 +142,15 @@ class Encoding:
         if num_known == 0:
             raise ValueError(f"{table.path} has no row with a target {self.target.name!r}")
         classes = self.target.labels or None
-        return Data(x[:read], y[:read], standardise=True, names=self.names, target=self.target.name, classes=classes)
+        return Data(
+            x[:read],
+            y[:read],
+            standardise=True,
+            names=self.names,
+            target=self.target.name,
+            classes=classes,
+            tasks=self.tasks,
+        )
 
     def inputs(
         self, file: str | Path | Table, *, unknown: Unknown = "error"

@@ -7,10 +7,12 @@ import numpy as np
 import polars as pl
 
 from credo.tables.cells import booleans, clean, dates, numbers, words
-from credo.tables.columns import Boolean, Categorical, Column, Constant, Date, Dropped, Numeric
+from credo.tables.columns import Boolean, Categorical, Column, Constant, Date, Dropped, Numeric, Task
 
 # A category with more levels is more likely a name or an identifier, from which there is little to learn.
 MAX_LEVELS = 100
+# Tasks that one table may hold: each has weights of its own.
+MAX_TASKS = 10_000
 # So is one that hardly ever repeats, if there are more than a few levels.
 MAX_LEVELS_PER_ROW, FEW_LEVELS = 0.5, 10
 
@@ -21,8 +23,8 @@ class Summary:
     Its kind is the first that all cells fit: numbers, booleans, dates, or else words.
     """
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, name: str, *, max_levels: int = MAX_LEVELS) -> None:
+        self.name, self.max_levels = name, max_levels
         self.num_rows = self.num_missing = 0
         self.kinds = ["numbers", "booleans", "dates"]
         self.values: dict[str, list[np.ndarray]] = {kind: [] for kind in self.kinds}
@@ -46,7 +48,7 @@ class Summary:
         if not self.too_many_levels:
             counts: Any = words(known).value_counts().iter_rows()
             self.levels.update(dict(counts))
-            self.too_many_levels = len(self.levels) > MAX_LEVELS
+            self.too_many_levels = len(self.levels) > self.max_levels
 
     @property
     def num_known(self) -> int:
@@ -72,6 +74,13 @@ class Summary:
             share = np.mean(np.concatenate(self.values["booleans"]))
             return Boolean(self.name, self.num_missing, fill=bool(share > 0.5))
         return self._categorical()
+
+    def task(self) -> Task:
+        """The column as one that says which task a row belongs to."""
+        if self.num_missing or self.too_many_levels:
+            what = f"{self.num_missing:,} cells are missing" if self.num_missing else f"more than {MAX_TASKS:,} levels"
+            raise ValueError(f"column {self.name!r} cannot say which task a row belongs to: {what}; fill or group them")
+        return Task(self.name, levels=tuple(sorted(self.levels)))
 
     def _numeric(self) -> Column:
         values = np.concatenate(self.values["numbers"])

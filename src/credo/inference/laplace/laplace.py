@@ -229,20 +229,26 @@ class Laplace(Wrapper):
                         f"structure='kronecker' takes one prior scale for each array, or for each input of a layer, "
                         f"and those of {layer.kernel!r} differ from weight to weight; take structure='diagonal'"
                     )
-        hierarchical = sorted(model.hierarchical_sites.intersection(names))
-        if hierarchical and (self.structure != "full" or model.xi_template):
+        coupled = sorted(_coupled(model).intersection(names))
+        if coupled and (self.structure != "full" or model.xi_template):
+            why = "depends on other latents" if coupled[0] in model.hierarchical_sites else "correlates its entries"
             raise ValueError(
-                f"the prior of {hierarchical[0]!r} depends on other latents, so its precision is no diagonal; take "
-                "structure='full', without parameters to tune"
+                f"the prior of {coupled[0]!r} {why}, so its precision is no diagonal; take structure='full', without "
+                "parameters to tune"
             )
         return problem
 
     def _curvature(self, problem: Problem, theta: Theta, data: Batch, seed: int) -> Curvature:
         found = curvature_of(problem, theta, data, self.structure, rank=self.rank, seed=seed)
-        if problem.model.hierarchical_sites.intersection(problem.names):
+        if _coupled(problem.model).intersection(problem.names):
             # What the prior couples beyond its diagonal goes where the data's couplings are.
             return found.plus(_prior_couplings(problem, theta))
         return found
+
+
+def _coupled(model: Model) -> frozenset[str]:
+    """The latents whose prior is not independent for every entry."""
+    return model.hierarchical_sites | model.coupled_sites
 
 
 def _run(stages: Stages, method: MAP, model: Model, theta: Theta, data: Batch, seed: int) -> Theta:

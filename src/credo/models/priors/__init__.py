@@ -4,11 +4,12 @@ A prior maps one parameter (its path, shape and fan-in) to a NumPyro distributio
 it from several sites (`draw`). Paper, "Setting the priors".
 """
 
-from credo.models.priors.base import Composite, Described, Drawn, Parameter, Prior, draw, prior_at
+from credo.models.priors.base import Composite, Described, Drawn, Parameter, Prior, draw, inputs_of, prior_at
 from credo.models.priors.by_path import ByPath, as_prior, by_path
 from credo.models.priors.config import from_config
 from credo.models.priors.consistent import Consistent, consistent, terms_of
 from credo.models.priors.custom import Custom, distribution_from_config, distribution_to_config
+from credo.models.priors.from_posterior import from_posterior
 from credo.models.priors.hierarchical import HalfCauchy, Horseshoe, half_cauchy, horseshoe, relevance
 from credo.models.priors.independent import FanIn, Laplace, Normal, ScaleMixture, fan_in, laplace, normal, scale_mixture
 from credo.models.priors.learned import Learned, learned
@@ -25,6 +26,7 @@ from credo.models.priors.regularizers import (
 )
 from credo.models.priors.scales import SHARED_BY
 from credo.models.priors.spheres import Givens, GivensAngles, UnitNorm, givens, unit_norm
+from credo.models.priors.transferred import JointNormal, Transferred
 
 __all__ = [
     "SHARED_BY",
@@ -40,6 +42,7 @@ __all__ = [
     "GroupLasso",
     "HalfCauchy",
     "Horseshoe",
+    "JointNormal",
     "Laplace",
     "Learned",
     "Matched",
@@ -52,6 +55,7 @@ __all__ = [
     "RadialLaplace",
     "Regularized",
     "ScaleMixture",
+    "Transferred",
     "UnitNorm",
     "Unnormalised",
     "as_prior",
@@ -62,11 +66,13 @@ __all__ = [
     "draw",
     "fan_in",
     "from_config",
+    "from_posterior",
     "from_regularizer",
     "givens",
     "group_lasso",
     "half_cauchy",
     "horseshoe",
+    "inputs_of",
     "laplace",
     "learned",
     "matching",

@@ -10,8 +10,9 @@ import numpyro.distributions as dist
 from credo._checks import require_positive
 from credo.typing import Array
 
-# Sites that a run of the program has drawn already, by name: each with the prior that drew it.
-Drawn = dict[str, tuple["Prior", Array]]
+# Sites that a run of the program has drawn already, by name, each with the prior that drew it; and the model's own
+# inputs, which none drew.
+Drawn = dict[str, tuple["Prior | None", Array]]
 
 
 class Parameter(NamedTuple):
@@ -68,6 +69,12 @@ def draw(prior: Prior, parameter: Parameter, drawn: Drawn) -> Array:
     """
     own = getattr(prior, "draw", None)
     return numpyro.sample(parameter.path, prior(parameter)) if own is None else own(parameter, drawn)
+
+
+def inputs_of(prior: Prior) -> dict[str, Any]:
+    """The arrays that a prior asks its model to hold, by name; most ask for none."""
+    own = getattr(prior, "inputs", None)
+    return {} if own is None else own()
 
 
 def prior_at(prior: Prior, path: str) -> Prior:

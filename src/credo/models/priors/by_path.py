@@ -59,6 +59,11 @@ def by_path(patterns: Mapping[str, Any], default: Any = None) -> ByPath:
                 f"prior: {pattern!r} has a consistency condition, which is about the whole network, not about some of "
                 "its weights; write credo.priors.consistent({…paths…}, condition)"
             )
+        if hasattr(prior, "inputs"):
+            raise ValueError(
+                f"prior: {pattern!r} has a prior from a posterior, which is about several arrays at once; write "
+                "credo.priors.from_posterior(posterior, select=…, others={…paths…})"
+            )
     return ByPath(pairs, as_prior(default))
 
 

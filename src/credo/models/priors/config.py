@@ -16,6 +16,7 @@ from credo.models.priors.ordered import ordered
 from credo.models.priors.points import point
 from credo.models.priors.regularizers import group_lasso
 from credo.models.priors.spheres import givens, unit_norm
+from credo.models.priors.transferred import Transferred
 
 # What is stored as the name of its function and the numbers that it takes.
 MAKERS: list[Callable[..., Prior]] = [
@@ -47,6 +48,9 @@ def from_config(config: Mapping[str, Any]) -> Prior:
         return by_path(patterns, from_config(arguments["default"]))
     if name == "consistent":
         return Consistent(from_config(arguments["base"]), tuple(map(Term.from_config, arguments["terms"])))
+    if name == "transferred":
+        shapes = {path: tuple(shape) for path, shape in arguments["shapes"].items()}
+        return Transferred(shapes, arguments["structure"], from_config(arguments["others"]))
     if name == "point":
         density = arguments["regularised_by"]
         return point(None if density is None else from_config(density))

@@ -9,7 +9,7 @@ import numpyro.distributions as dist
 from credo._checks import require_one_of, require_positive
 from credo.models.conditions import as_condition
 from credo.models.imposed import Per, Term
-from credo.models.priors.base import Drawn, Parameter, Prior, draw, prior_at
+from credo.models.priors.base import Drawn, Parameter, Prior, draw, inputs_of, prior_at
 from credo.models.priors.by_path import as_prior
 from credo.typing import Array
 
@@ -38,6 +38,10 @@ class Consistent:
         """Refuse what the base prior refuses."""
         if hasattr(self.base, "check"):
             self.base.check(paths)
+
+    def inputs(self) -> dict[str, np.ndarray]:
+        """What the base prior asks the model to hold."""
+        return inputs_of(self.base)
 
     def to_config(self) -> dict[str, Any]:
         return {"name": "consistent", "base": self.base.to_config(), "terms": [term.to_config() for term in self.terms]}
