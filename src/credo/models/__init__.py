@@ -7,6 +7,8 @@ from credo._checks import require_one_of
 from credo.models import conditions, likelihoods, priors
 from credo.models.activations import activations, activations_from_config
 from credo.models.classification import classification
+from credo.models.noisy_labels import noisy_labels, noisy_labels_from_config
+from credo.models.outliers import outliers
 from credo.models.paperfold import paperfold
 from credo.models.program import Model
 from credo.models.regression import regression
@@ -15,11 +17,13 @@ MODELS: dict[str, Callable[..., Model]] = {
     "regression": regression,
     "classification": classification,
     "activations": activations,
+    "noisy_labels": noisy_labels,
 }
 
 # How to build those again that are not made of a network, a prior and a noise alone, from their configuration.
 REBUILT: dict[str, Callable[[Mapping[str, Any], Any], Model]] = {
     "activations": lambda config, _: activations_from_config(config),
+    "noisy_labels": noisy_labels_from_config,
 }
 
 
@@ -35,4 +39,15 @@ def from_config(config: Mapping[str, Any], net: Any = None) -> Model:
     return MODELS[name](net, **arguments)
 
 
-__all__ = ["MODELS", "Model", "activations", "classification", "conditions", "from_config", "paperfold", "regression"]
+__all__ = [
+    "MODELS",
+    "Model",
+    "activations",
+    "classification",
+    "conditions",
+    "from_config",
+    "noisy_labels",
+    "outliers",
+    "paperfold",
+    "regression",
+]
