@@ -20,7 +20,7 @@ BENCHMARKS = (
     "laplace",
     "conditions",
     "missing",
-    "noisy_labels",
+    "supervision",
     "semi_supervised",
     "augmentation",
     "tasks",

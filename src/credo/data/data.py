@@ -308,10 +308,10 @@ def _task_names(tasks: Sequence[str], x: np.ndarray) -> tuple[str, ...]:
 
 def as_labels(y: np.ndarray) -> np.ndarray:
     """Whole numbers with NaN among them as labels with `MISSING_LABEL`; anything else as it is."""
-    if y.dtype.kind != "f" or y.ndim > 1:
+    if y.dtype.kind != "f":
         return y
     known = y[np.isfinite(y)]
-    if len(known) == len(y) or not np.array_equal(known, np.round(known)):
+    if known.size == y.size or not np.array_equal(known, np.round(known)):
         return y
     return np.where(np.isfinite(y), y, MISSING_LABEL).astype(np.int32)
 

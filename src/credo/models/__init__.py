@@ -8,6 +8,8 @@ from credo.models import augmentations, conditions, likelihoods, pretexts, prior
 from credo.models.activations import activations, activations_from_config
 from credo.models.augmented import augmented
 from credo.models.classification import classification
+from credo.models.noisy_labels import noisy_labels, noisy_labels_from_config
+from credo.models.outliers import outliers
 from credo.models.paperfold import paperfold
 from credo.models.program import Model
 from credo.models.regression import regression
@@ -24,6 +26,7 @@ MODELS: dict[str, Callable[..., Model]] = {
     "self_supervised": self_supervised,
     "tasks": tasks,
     "task_heads": task_heads,
+    "noisy_labels": noisy_labels,
 }
 
 # How to build those again that are not made of a network, a prior and a noise alone, from their configuration.
@@ -38,6 +41,7 @@ REBUILT: dict[str, Callable[[Mapping[str, Any], Any], Model]] = {
     "self_supervised": self_supervised_from_config,
     "tasks": tasks_from_config,
     "task_heads": task_heads_from_config,
+    "noisy_labels": noisy_labels_from_config,
 }
 
 
@@ -62,6 +66,8 @@ __all__ = [
     "classification",
     "conditions",
     "from_config",
+    "noisy_labels",
+    "outliers",
     "paperfold",
     "pretexts",
     "regression",

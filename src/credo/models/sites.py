@@ -242,11 +242,20 @@ def log_density(site: SiteOfTrace, moments: tuple[Theta, Theta] | None = None) -
 
 def row_log_density(site: SiteOfTrace) -> Array:
     """log p(value | parents) of each row of a site inside the plate `data`, (rows,) or (1,)."""
-    log_prob = site["fn"].log_prob(site["value"])
+    log_prob = _of_one_class(site) if is_summed(site) else None
+    log_prob = site["fn"].log_prob(site["value"]) if log_prob is None else log_prob
     if log_prob.ndim > 1:
         axis = log_prob.ndim + data_plate(site).dim
         log_prob = jnp.sum(log_prob, tuple(other for other in range(log_prob.ndim) if other != axis))
     return log_prob if site["scale"] is None else site["scale"] * log_prob
+
+
+def _of_one_class(site: SiteOfTrace) -> Array | None:
+    """log p of a class that is the same in all rows: a column, where NumPyro would look up each row; else None."""
+    bare = stripped(site["fn"])
+    if not isinstance(bare, dist.CategoricalLogits) or jnp.size(site["value"]) != 1:
+        return None
+    return jnp.take(jax.nn.log_softmax(bare.logits), site["value"].reshape(()), axis=-1)
 
 
 def data_plate(site: SiteOfTrace) -> Any:

@@ -43,8 +43,8 @@ def row_terms(trace: Mapping[str, Any]) -> Array:
     return sum((row_log_density(site) for site in trace.values() if is_seen(site)), jnp.zeros(()))
 
 
-def mixture_of(run: Callable[[Theta], Mapping[str, Any]], supports: Mapping[str, tuple[int, ...]]) -> Conditional:
-    """p(y | x, theta) = Σ_z p(z | x, theta) p(y | z, x, theta): of classes again a law of classes.
+def parts_of(run: Callable[[Theta], Mapping[str, Any]], supports: Mapping[str, tuple[int, ...]]) -> tuple[Array, Any]:
+    """log p(z | x, theta), (terms, rows), and p(y | z, x, theta), a distribution with a leading axis of terms.
 
     Arguments:
         run: from values of the discrete latents to a trace of the program.
@@ -56,7 +56,17 @@ def mixture_of(run: Callable[[Theta], Mapping[str, Any]], supports: Mapping[str,
         law = trace["y"]["fn"]
         return jnp.broadcast_to(log_weight, law.batch_shape[:1]), law
 
-    log_weights, parts = jax.vmap(given)(combinations(supports))
+    return jax.vmap(given)(combinations(supports))
+
+
+def mixture_of(run: Callable[[Theta], Mapping[str, Any]], supports: Mapping[str, tuple[int, ...]]) -> Conditional:
+    """p(y | x, theta) = Σ_z p(z | x, theta) p(y | z, x, theta): of classes again a law of classes.
+
+    Arguments:
+        run: from values of the discrete latents to a trace of the program.
+    """
+
+    log_weights, parts = parts_of(run, supports)
     probs = jax.vmap(class_probs)(parts)
     if probs is None:
         return Mixed(parts, log_weights)

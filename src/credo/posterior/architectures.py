@@ -118,6 +118,8 @@ def _kind_of_y(model: Model) -> str:
     def conditional(theta: Theta, x: Array) -> Conditional:
         distribution = model.predictive(theta, x)
         base: Any = distribution
+        if isinstance(base, tuple):  # several laws of y, of equal kind
+            base = base.parts  # type: ignore[attr-defined]
         while isinstance(base, dist.Independent):
             base = base.base_dist
         names = [name for name in type(base).gather_pytree_data_fields() if base.__dict__.get(name) is not None]

@@ -1,5 +1,6 @@
 """What every posterior is: the protocol, how it came about, and what posteriors of one model share."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self
@@ -9,9 +10,11 @@ import numpy as np
 from credo import random
 from credo.data import Data, Scaling, as_inputs
 from credo.diagnostics import Diagnostics
+from credo.models.label_errors import judging
 from credo.models.program import Model
 from credo.posterior.saving import save
 from credo.predictive import Predictive, predictive
+from credo.predictive.label_errors import errors_of
 from credo.typing import Key, Theta
 
 # Draws that a fitted q is predicted with: the Monte Carlo error of a mean is a tenth of its epistemic sd.
@@ -58,6 +61,9 @@ class Posterior(Protocol):
 
     def about(self, site: str) -> Self:
         """This posterior, of which another site is predicted: "y" is what was observed."""
+
+    def label_errors(self, data: Any, *, num_draws: int | None = None) -> np.ndarray:
+        """P(the given label is wrong | x, y, D) of each row."""
 
     def placed(self, data: Data) -> Self:
         """This posterior with what it must know of the data it came from."""
@@ -118,7 +124,11 @@ class BasePosterior:
 
     def about(self, site: str) -> Self:
         """This posterior, of which another site is predicted: "y" is what was observed."""
-        return replace(self, model=self.model.predicting(site))  # type: ignore[type-var]
+        return self.with_model(lambda model: model.predicting(site))
+
+    def with_model(self, change: Callable[[Model], Model]) -> Self:
+        """This posterior of theta, in another model of the same theta."""
+        return replace(self, model=change(self.model))  # type: ignore[type-var]
 
     def predict(self, x: Any, *, num_draws: int | None = None, of: str | None = None) -> Predictive:
         """The marginal p(y | x, D), averaged over draws of theta: the same ones at every call.
@@ -133,6 +143,26 @@ class BasePosterior:
         inputs, num = self.inputs(x), at_least_one(num_draws=num_draws, default=NUM_PREDICTIVE_DRAWS)
         theta = self.sample(random.key(self.provenance.seed), num)
         return predictive(self.model, {**theta, **self.model.local_noise(num)}, inputs, scaling=self.scaling)
+
+    def label_errors(self, data: Any, *, num_draws: int | None = None) -> np.ndarray:
+        """P(the given label is wrong | x, y, D) of each row, averaged over draws of theta; NaN where none was given.
+
+            1 − p(clean = y | x, y, theta),    p(clean | x, y, theta) ∝ p(y | clean, x, theta) p(clean | x, theta)
+
+        Of a regression with outliers, the probability that each target is one. For models that tell what is given from
+        what is true (`credo.models.noisy_labels`), and for rows like those they were fitted to, or those themselves.
+
+        Arguments:
+            data: credo.Data or (x, y), y in the shape that it had in training, which is that of the answer.
+            num_draws: how many draws to average, as for `predict`.
+        """
+        given = self.model.suited(data)
+        judged = self.judged().predict(given.x, num_draws=num_draws)
+        return errors_of(judged, self.scaling.targets(given.y))
+
+    def judged(self) -> Self:
+        """This posterior, of which p(y | x, theta) is asked for with what is true kept apart: see `label_errors`."""
+        return self.with_model(judging)
 
     def save(self, folder: str | Path) -> None:
         """Write the posterior into a folder: arrays as safetensors, the rest as JSON. See `credo.load`."""

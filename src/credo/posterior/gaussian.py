@@ -1,6 +1,6 @@
 """A Gaussian over theta: what variational inference, SWAG and Laplace leave behind."""
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -83,6 +83,10 @@ class Gaussian(Linearised):
             return super().predict(x, num_draws=num_draws)
         inputs, num = self.inputs(x), at_least_one(num_draws=num_draws, default=NUM_OUTPUT_DRAWS)
         return linear_predictive(self, inputs, num_draws=num)
+
+    def judged(self) -> Self:
+        """As for other posteriors; what is asked there is no law of outputs, so it takes draws of theta."""
+        return replace(super().judged(), prediction="draws")
 
     @cached_property
     def diagnostics(self) -> Diagnostics:

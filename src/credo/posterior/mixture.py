@@ -5,7 +5,7 @@ Members that are points make an ordinary set of `Draws`, a mixture of Dirac delt
 their own, that have learned prior parameters xi of their own, or that are of different architectures, make a `Mixture`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self, cast
@@ -164,9 +164,13 @@ class Mixture(BasePosterior):
         members, counts = range(len(self.members)), [len(shares) for shares in weights]
         return self._joined(thetas, members, counts), np.concatenate(weights), np.repeat(members, counts)
 
-    def about(self, site: str) -> Self:
-        """This posterior, of which another site is predicted: "y" is what was observed."""
-        return replace(self, members=tuple(member.about(site) for member in self.members))
+    def with_model(self, change: Callable[[Model], Model]) -> Self:
+        """This posterior of theta, in another model of the same theta."""
+        return replace(self, members=tuple(member.with_model(change) for member in self.members))
+
+    def judged(self) -> Self:
+        """This posterior, of which p(y | x, theta) is asked for with what is true kept apart: see `label_errors`."""
+        return replace(self, members=tuple(member.judged() for member in self.members))
 
     # -- use -----------------------------------------------------------------------------------------------
 

@@ -114,6 +114,13 @@ def is_classes(conditional_of: ConditionalOf, draws: Theta, x: np.ndarray) -> bo
     return look(conditional_of, draws, x, lambda conditional: class_probs(conditional) is not None)
 
 
+def holds_several_labels(conditional: Any) -> bool:
+    """Whether y is several class labels at once."""
+    law = getattr(conditional, "parts", conditional)
+    is_several = isinstance(law, dist.Independent) and class_probs(law.base_dist) is not None
+    return is_several and not hasattr(conditional, "errors")
+
+
 def is_normal(conditional_of: ConditionalOf, draws: Theta, x: np.ndarray) -> bool:
     """Whether each output is normal, given theta."""
     return look(conditional_of, draws, x, lambda conditional: isinstance(each_output(conditional), dist.Normal))
