@@ -88,7 +88,7 @@ def _mislabelled(
 
     def program(x: Array, y: Array | None = None, **inputs: Array) -> None:
         network = functional(net, x)
-        theta = draw_weights(network, chosen_prior)
+        theta = draw_weights(network, chosen_prior, inputs)
         impose(terms, partial(network.apply, theta), probs, inputs)
         logits = network.apply(theta, x)
         given = chosen_errors.draw(x, num_classes(logits.shape[-1]), annotators)
@@ -116,7 +116,7 @@ def _mislabelled(
         errors=chosen_errors.to_config(),
         annotators=annotators,
     )
-    inputs = imposed_by(terms)
+    inputs = imposed_by(terms, chosen_prior)
     return Model(program, inputs=inputs, config=config, initial=initial, check=check, predicts="clean", labels=True)
 
 

@@ -91,7 +91,7 @@ def outliers(
 
     def program(x: Array, y: Array | None = None, **inputs: Array) -> None:
         network = functional(net, x)
-        theta = draw_weights(network, chosen_prior)
+        theta = draw_weights(network, chosen_prior, inputs)
         impose(terms, partial(network.apply, theta), mean, inputs)
         outputs = network.apply(theta, x)
         drawn = chosen_noise.draw(targets_of(outputs.shape[-1]))
@@ -121,7 +121,7 @@ def outliers(
         noise=chosen_noise.to_config(),
         **chosen_errors.to_config(),
     )
-    inputs = imposed_by(terms)
+    inputs = imposed_by(terms, chosen_prior)
     return Model(program, inputs=inputs, config=config, initial=initial, check=check, predicts="clean")
 
 

@@ -23,7 +23,6 @@ consistency condition is a `factor` outside the plate, a part of the prior.
 """
 
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, TypeVar
@@ -39,6 +38,7 @@ from credo._dataflow import dependencies
 from credo._text import nearest
 from credo.data import Data, as_data, as_inputs
 from credo.models.contract import check_factors, check_inputs, check_prior, check_program, check_values, check_xi
+from credo.models.densities import Densities
 from credo.models.description import Description, describe
 from credo.models.graph import Graph, graph_of
 from credo.models.inputs import NO_INPUTS
@@ -46,14 +46,10 @@ from credo.models.rows import RowShapes
 from credo.models.sites import (
     LOCAL_NOISE,
     Xi,
-    in_data_plate,
-    is_seen,
     local_values,
-    log_density,
     unconstrained_latents,
 )
-from credo.models.summed import combinations, mixture_of, row_terms
-from credo.models.traced import Traced, any_key
+from credo.models.summed import combinations, mixture_of
 from credo.predictive import Predictive, predictive
 from credo.predictive.conditional import Conditional
 from credo.predictive.mixed import mixed
@@ -68,7 +64,7 @@ NUM_CHECKED, NUM_CHECKED_DRAWS = 64, 3
 
 
 @dataclass(frozen=True)
-class Model(Traced):
+class Model(Densities):
     """A stochastic model from a NumPyro program `program(x, y=None)` with a plate `data` and a site `y`.
 
     Arguments:
@@ -185,47 +181,7 @@ class Model(Traced):
         for seed in range(NUM_CHECKED_DRAWS):
             check_factors(factors(seed, some), factors(seed, twice))
 
-    # -- densities ---------------------------------------------------------------------------------------
-
-    def log_prior(self, theta: Theta) -> Array:
-        """log p(theta) of the unconstrained theta, log-Jacobians and factors outside the plate included."""
-        return self._log_sums(theta, self.example(), any_key)[0]
-
-    def log_factors(self, theta: Theta) -> Array:
-        """The part of log p(theta) that conditions the latents on something: `factor`s outside the plate."""
-        example = self.example()
-        trace = self._trace(theta, example.x, example.y, inputs=self._inputs_of(example))[0]
-        terms = self._prior_terms({name: trace[name] for name in self.factors})
-        return sum(terms.values(), jnp.zeros(()))
-
-    def log_likelihood(self, theta: Theta, batch: Batch, *, key: Key | None = None) -> Array:
-        """Σ_batch log p(y | x, theta): what is inside the plate `data`. Local latents need a key."""
-        return self._log_sums(theta, batch, lambda: _given(key))[1]
-
-    def log_joint(self, theta: Theta, batch: Batch, *, key: Key | None = None) -> Array:
-        """log p(theta) + N/n · Σ_batch log p(y | x, theta): an unbiased estimate of the log joint density."""
-        log_prior, log_likelihood = self.log_parts(theta, batch, key=key)
-        return log_prior + log_likelihood
-
-    def log_parts(
-        self, theta: Theta, batch: Batch, *, moments: tuple[Theta, Theta] | None = None, key: Key | None = None
-    ) -> tuple[Array, Array]:
-        """The two terms of the log joint: log p(theta), and N/n · Σ_batch log p(y | x, theta).
-
-        With moments of a Gaussian q over theta, each site of `closed_form_sites` adds its expectation to the first,
-
-            E_q[log N(w; m, s²)] = log N(E_q[w]; m, s²) − Var_q[w] / 2s²,
-
-        with m and s at the given theta; other sites add log p(theta) at that theta. The average over theta ~ q is
-        E_q[log p(theta)] if w and the latents in m and s are independent under q: if q correlates weights, leave
-        `hierarchical_sites` out of the moments.
-
-        Arguments:
-            moments: means and variances of the unconstrained latents, by name; latents not named are not averaged.
-            key: for local latents, drawn afresh; the average over keys is a lower bound on the log likelihood.
-        """
-        log_prior, log_likelihood = self._log_sums(theta, batch, lambda: _given(key), moments)
-        return log_prior, batch.total / batch.x.shape[0] * log_likelihood
+    # -- prediction ---------------------------------------------------------------------------------------
 
     def predictive(self, theta: Theta, x: Array) -> Conditional:
         """p(y | x, theta): the distribution at the site to predict, one row per input.
@@ -271,57 +227,6 @@ class Model(Traced):
     def averages_local(self) -> bool:
         """Whether p(y | x, theta) is an average over local latents, which are noise."""
         return self.has_local_latents and self.local == "aleatoric"
-
-    def _log_sums(
-        self, theta: Theta, batch: Batch, local: Callable[[], Key], moments: tuple[Theta, Theta] | None = None
-    ) -> tuple[Array, Array]:
-        """log p(theta), and Σ_batch log p(y | x, theta)."""
-        if self.views is not None:
-            keys = jax.random.split(local(), batch.x.shape[0]) if self.has_local_latents else None
-
-            def log_rows(seen: Batch, key: Any) -> tuple[Array, Array]:
-                return self._log_rows(theta, seen, lambda: key, moments)
-
-            return self.views.log_sums(log_rows, batch, self._inputs_of(batch), keys)
-        if self.summed_sites:
-            log_prior, terms = self._log_rows(theta, batch, local, moments)
-            return log_prior, jnp.sum(terms)
-        trace, log_jacobian = self._trace(theta, batch.x, batch.y, local, self._inputs_of(batch))
-        return sum(self._prior_terms(trace, moments).values(), log_jacobian), self._likelihood_of(trace, batch)
-
-    def _log_rows(
-        self, theta: Theta, batch: Batch, local: Callable[[], Key], moments: tuple[Theta, Theta] | None
-    ) -> tuple[Array, Array]:
-        """log p(theta), and log p(y | x, theta) of each row, of which the discrete latents are summed out."""
-
-        def parts(values: Theta) -> tuple[Array, Array]:
-            trace, log_jacobian = self._trace({**theta, **values}, batch.x, batch.y, local, self._inputs_of(batch))
-            return sum(self._prior_terms(trace, moments).values(), log_jacobian), self._rows_of(trace, batch)
-
-        if not self.summed_sites:
-            return parts({})
-        log_prior, terms = jax.vmap(parts, out_axes=(None, 0))(combinations(self.summed_sites))
-        return log_prior, jax.nn.logsumexp(terms, axis=0)
-
-    def _likelihood_of(self, trace: dict[str, Any], batch: Batch) -> Array:
-        """What the sites inside the plate `data` add up to."""
-        return sum((log_density(site) for site in trace.values() if is_seen(site)), jnp.zeros(()))
-
-    def _rows_of(self, trace: dict[str, Any], batch: Batch) -> Array:
-        """The same for each row, (rows,)."""
-        return row_terms(trace)
-
-    def _prior_terms(self, trace: dict[str, Any], moments: tuple[Theta, Theta] | None = None) -> dict[str, Array]:
-        """What each site outside the plate `data` adds to log p(theta), without the log-Jacobians."""
-        outside = [site for site in trace.values() if site["type"] == "sample" and not in_data_plate(site)]
-        return {site["name"]: self._share(site) * log_density(site, moments) for site in outside}
-
-    def _share(self, site: dict[str, Any]) -> float:
-        """N/n of a sum over n of the N rows of an input, which stands in a plate of its name."""
-        for frame in site["cond_indep_stack"]:
-            if frame.name in self.constants:
-                return self.constants[frame.name].shape[0] / frame.size
-        return 1.0
 
     # -- theta ---------------------------------------------------------------------------------------------
 
@@ -444,12 +349,3 @@ class Model(Traced):
         if self.rows is not None:
             check_xi(self._xi_shapes, chosen.arrays())
         return replace(self, xi=chosen)
-
-
-def _given(key: Key | None) -> Key:
-    if key is None:
-        raise ValueError(
-            "the model draws latents inside the plate 'data', one value per row, and its likelihood needs a key to "
-            "draw them: log_parts(theta, batch, key=key). credo.BayesByBackprop trains it; samplers cannot"
-        )
-    return key

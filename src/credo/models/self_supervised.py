@@ -20,7 +20,8 @@ from credo._checks import require_at_least, require_one_of
 from credo.data import Data, as_inputs
 from credo.models import likelihoods, priors
 from credo.models.classification import check_labels, class_distribution
-from credo.models.inputs import TRAINING, Input, Inputs
+from credo.models.imposed import imposed_by
+from credo.models.inputs import TRAINING, Declared, Input, Inputs
 from credo.models.likelihoods import Noise
 from credo.models.network import draw_weights
 from credo.models.pretexts import Masked, Pretext
@@ -86,18 +87,19 @@ def self_supervised(
     chosen_prior = priors.as_prior(prior)
     if priors.terms_of(chosen_prior):
         raise ValueError("prior: consistency conditions cannot be joined with a pretext task; leave one of them out")
+    handed_over = imposed_by((), chosen_prior)
     made = _Tasks(trunk, pretext, int(out), None if noise is None else likelihoods.as_noise(noise))
 
     def program(x: Array, y: Array | None = None, **inputs: Array) -> None:
         network = made.network(x, task)
-        theta = draw_weights(network, chosen_prior)
+        theta = draw_weights(network, chosen_prior, inputs)
         if task == "joint":
             made.observe_pretext(partial(network.apply, theta), inputs[PLATE], x.shape[1:])
         made.observe(partial(network.apply, theta), x, y, task)
 
     return Model(
         program,
-        inputs=_Made(pretext, unlabelled) if task == "joint" else None,
+        inputs=_Made(pretext, unlabelled, handed_over) if task == "joint" else handed_over,
         config=ModelConfig(
             model="self_supervised",
             network=network_config(trunk),
@@ -219,6 +221,7 @@ class _Made:
 
     pretext: Pretext
     unlabelled: Any = field(repr=False)
+    of_prior: Declared | None = None
 
     def bound(self, data: Data) -> Inputs:
         whole = data
@@ -231,4 +234,5 @@ class _Made:
         made = self.pretext.data(whole)
         rows = made.scaling.inputs(made.x).reshape(made.size, -1)
         labels = made.scaling.targets(made.y).reshape(made.size, -1).astype(np.float32)
-        return Inputs.of({PLATE: Input.of(np.concatenate([rows, labels], axis=1), by_reference=True)})
+        own = {PLATE: Input.of(np.concatenate([rows, labels], axis=1), by_reference=True)}
+        return Inputs.of(own if self.of_prior is None else own | dict(self.of_prior.bound(data).items))

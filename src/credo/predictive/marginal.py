@@ -11,9 +11,8 @@ Nothing of size draws × rows is held: each answer streams over the draws, block
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import jax
 import jax.numpy as jnp
@@ -24,12 +23,8 @@ from credo._machine import available_cores
 from credo.data import Scaling, filled, has_target, is_observed
 from credo.predictive import streaming
 from credo.predictive.conditional import (
-    Conditional,
     ConditionalOf,
-    holds_several_labels,
-    is_classes,
     is_normal,
-    look,
 )
 from credo.predictive.laws import by_samples, name_without_cdf, occurrences
 from credo.predictive.quantiles import bytes_per_row, quantiles
@@ -44,8 +39,6 @@ PASSES_WORTH_THREADS = 4096
 BYTES_PER_BLOCK = 2**26
 # A result of size draws × rows beyond this is refused: 4 GiB.
 MAX_RESULT_BYTES = 2**32
-# An average of probabilities above this has all the digits of float32; far below it they underflow to nothing.
-SAFE_PROBABILITY = 1e-30
 
 
 class Predictive:
@@ -310,118 +303,6 @@ class RegressionPredictive(Predictive):
         return np.sum(np.where(observed, logs, 0.0).reshape(len(observed), -1), axis=1)
 
 
-class ClassPredictive(Predictive):
-    """The marginal of class labels. Uncertainties are in nats."""
-
-    @cached_property
-    def _moments(self) -> streaming.Moments:
-        return self.fold(streaming.CLASSES)
-
-    @property
-    def probs(self) -> np.ndarray:
-        """p̂ = Σᵢ wᵢ p(y | x, thetaᵢ), (data, classes); two columns for a binary model."""
-        return self._moments.mean
-
-    @property
-    def probs_std(self) -> np.ndarray:
-        """Standard deviation of the class probabilities over the draws, (data, classes)."""
-        return np.sqrt(self._moments.spread * self._unbiased)
-
-    @property
-    def label(self) -> np.ndarray:
-        """ŷ = argmax p̂, (data,)."""
-        return np.argmax(self.probs, axis=-1)
-
-    @property
-    def entropy(self) -> np.ndarray:
-        """H[y] of the marginal: all uncertainty there is."""
-        return np.asarray(streaming.class_entropy(self.probs))
-
-    @property
-    def aleatoric(self) -> np.ndarray:
-        """E_theta(H[y | theta]): the classes overlap, whatever theta."""
-        return self._moments.noise
-
-    @property
-    def mutual_information(self) -> np.ndarray:
-        """I[y; theta] = H[y] − E_theta(H[y | theta]): the draws disagree. Never negative."""
-        return np.maximum(self.entropy - self.aleatoric, 0.0)
-
-    @property
-    def epistemic(self) -> np.ndarray:
-        """The mutual information."""
-        return self.mutual_information
-
-    @cached_property
-    def functions(self) -> np.ndarray:
-        """Class probabilities of every draw, (draws, data, classes)."""
-        return super().functions
-
-    def log_prob(self, y: Any) -> np.ndarray:
-        """log p̂(y | x, D) of each row. Probabilities that are at hand are looked up; tiny ones go through logs."""
-        labels = self.targets(y)
-        chosen = np.take_along_axis(self.probs, labels[:, None], axis=1)[:, 0]
-        return np.log(chosen) if np.min(chosen, initial=1.0) > SAFE_PROBABILITY else super().log_prob(labels)
-
-    def targets(self, y: Any) -> np.ndarray:
-        """y as an array of one class label for each row."""
-        labels = super().targets(y)
-        if labels.dtype.kind not in "iub":
-            raise ValueError(f"y must hold integer class labels, got {labels.dtype}")
-        num_classes = self.probs.shape[1]
-        if labels.size and (labels.min() < 0 or labels.max() >= num_classes):
-            raise ValueError(
-                f"y holds labels from {labels.min()} to {labels.max()}, but there are {num_classes} classes"
-            )
-        return labels.astype(np.int32)
-
-
 def index_of(rows: Any) -> Any:
     """A slice, an index or a mask as what keeps the axis of rows."""
     return rows if isinstance(rows, slice) else np.atleast_1d(rows)
-
-
-class Predicts(Protocol):
-    """What has a distribution of y for each theta: a model, or several of them as one."""
-
-    def predictive(self, theta: Theta, x: Array) -> Conditional:
-        """p(y | x, theta)."""
-
-
-def predictive(
-    model: Predicts,
-    draws: Theta,
-    x: np.ndarray,
-    *,
-    weights: np.ndarray | None = None,
-    scaling: Scaling | None = None,
-) -> Predictive:
-    """The marginal that draws of theta give on inputs x (in the user's units).
-
-    Arguments:
-        draws: theta with a leading axis of draws.
-        weights: of the draws, adding up to one; equal by default.
-    """
-    scaling = scaling or Scaling()
-    # Where nothing is drawn, all is one function.
-    num_draws = len(next(iter(draws.values()), [None]))
-    weights = np.full(num_draws, 1 / num_draws) if weights is None else np.asarray(weights, np.float64)
-    inputs = np.asarray(scaling.inputs(x), np.float32)
-    conditional_of = Given(model)
-    if look(conditional_of, draws, inputs, holds_several_labels):
-        raise ValueError(
-            "y holds several labels in each row, which depend on each other through the true one: they have no mean and "
-            "no probabilities of their own. Predict the true label, without of='y'"
-        )
-    kind = ClassPredictive if is_classes(conditional_of, draws, inputs) else RegressionPredictive
-    return kind(conditional_of, draws, inputs, weights=weights, scaling=scaling)
-
-
-@dataclass(frozen=True)
-class Given:
-    """p(y | x, theta) of a model; equal where the models are: all posteriors of one model share compiled code."""
-
-    model: Predicts
-
-    def __call__(self, theta: Theta, x: Array) -> Conditional:
-        return self.model.predictive(theta, x)

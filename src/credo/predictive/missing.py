@@ -13,7 +13,6 @@ import numpyro.distributions as dist
 
 from credo.data import is_observed
 from credo.predictive.conditional import Conditional
-from credo.predictive.mixed import Mixed
 from credo.typing import Array
 
 
@@ -25,8 +24,6 @@ def observed_part(conditional: Any, y: Array) -> Any:
     [-0.919 -1.838]
     """
     observed = is_observed(y)
-    if isinstance(conditional, Mixed):
-        return conditional._replace(parts=conditional.of_parts(lambda part: observed_part(part, y)))
     if observed.ndim == 1 and conditional.event_dim == 0:
         return conditional.mask(observed)
     if isinstance(conditional, dist.ExpandedDistribution) and conditional.event_dim:

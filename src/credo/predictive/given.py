@@ -1,0 +1,58 @@
+"""From draws of theta to the marginal that they give."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from credo.data import Scaling
+from credo.predictive.classes import ClassPredictive
+from credo.predictive.conditional import Conditional, holds_several_labels, is_classes, look
+from credo.predictive.marginal import Predictive, RegressionPredictive
+from credo.typing import Array, Theta
+
+
+class Predicts(Protocol):
+    """What has a distribution of y for each theta: a model, or several of them as one."""
+
+    def predictive(self, theta: Theta, x: Array) -> Conditional:
+        """p(y | x, theta)."""
+
+
+def predictive(
+    model: Predicts,
+    draws: Theta,
+    x: np.ndarray,
+    *,
+    weights: np.ndarray | None = None,
+    scaling: Scaling | None = None,
+) -> Predictive:
+    """The marginal that draws of theta give on inputs x (in the user's units).
+
+    Arguments:
+        draws: theta with a leading axis of draws.
+        weights: of the draws, adding up to one; equal by default.
+    """
+    scaling = scaling or Scaling()
+    # Where nothing is drawn, all is one function.
+    num_draws = len(next(iter(draws.values()), [None]))
+    weights = np.full(num_draws, 1 / num_draws) if weights is None else np.asarray(weights, np.float64)
+    inputs = np.asarray(scaling.inputs(x), np.float32)
+    conditional_of = Given(model)
+    if look(conditional_of, draws, inputs, holds_several_labels):
+        raise ValueError(
+            "y holds several labels in each row, which depend on each other through the true one: they have no mean "
+            "and no probabilities of their own. Predict the true label, without of='y'"
+        )
+    kind = ClassPredictive if is_classes(conditional_of, draws, inputs) else RegressionPredictive
+    return kind(conditional_of, draws, inputs, weights=weights, scaling=scaling)
+
+
+@dataclass(frozen=True)
+class Given:
+    """p(y | x, theta) of a model; equal where the models are: all posteriors of one model share compiled code."""
+
+    model: Predicts
+
+    def __call__(self, theta: Theta, x: Array) -> Conditional:
+        return self.model.predictive(theta, x)
