@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from benchmarks import __main__ as command
 from benchmarks import (
+    augmentation,
     blackjax_runs,
     conditions,
     independent_normals,
@@ -229,6 +230,20 @@ def test_what_generators_promise() -> None:
     }
     assert held["credo's hash"] == held["threefry2x32"] == set(noise.PROPERTIES)
     assert held["unsafe_rbg"] < held["rbg"] < set(noise.PROPERTIES)
+
+
+def test_tables_of_augmentation(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    few = {"flip": augmentation.TRANSFORMS["flip"]}
+    tiny = {"NETWORKS": {"64-3-10": (8, [3])}, "NUM_ROWS": 200, "NUM_STEPS": 4, "NUM_ROUNDS": 1, "TRANSFORMS": few}
+    for name, value in {**tiny, "SEEDS": (0,)}.items():
+        monkeypatch.setattr(augmentation, name, value)
+    monkeypatch.setattr(augmentation, "accuracies", lambda seed: (85.0, 91.0))
+    monkeypatch.setattr(augmentation, "with_pretexts", lambda seed: [80.0, 84.0, 86.0])
+    augmentation.main()
+    shown = capsys.readouterr().out
+    assert "flip" in shown
+    assert "6.0" in shown
+    assert "with masked" in shown
 
 
 def test_table_of_conditions(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -65,7 +65,8 @@ class Custom(Augmentation):
 def as_augmentation(transform: Any) -> Augmentation:
     """An augmentation from what users pass: one of `credo.augmentations`, or any `(key, x) → x′` of one row.
 
-    >>> as_augmentation(lambda key, x: x).name
+    >>> import jax
+    >>> as_augmentation(jax.random.permutation).name
     'custom'
     """
     if isinstance(transform, Augmentation):

@@ -152,6 +152,7 @@ def shift(by: int = 1, *, axes: Sequence[int] = (0, 1), fill: Fill = "zero") -> 
 def rotate(degrees: float = 10.0, *, fill: Fill = "zero") -> Rotate:
     """x′ is the image x turned about its middle by an angle of at most `degrees` either way, uniform; bilinear.
 
+    >>> from credo import random
     >>> rotate(15)(random.key(0), jnp.ones((8, 8))).shape
     (8, 8)
     """
@@ -166,6 +167,7 @@ def crop(smallest: float = 0.8) -> Crop:
     Arguments:
         smallest: share of height and width that the smallest window has; shares are uniform from there to 1.
 
+    >>> from credo import random
     >>> crop(0.9)(random.key(0), jnp.ones((8, 8, 3))).shape
     (8, 8, 3)
     """
