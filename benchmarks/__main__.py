@@ -2,6 +2,7 @@
 
     python -m benchmarks vi sampling
     python -m benchmarks uci --sets boston,yacht --splits 5
+    python -m benchmarks supervision --noisy
 
 `uci` takes hours, and runs only where it is named.
 """
@@ -10,8 +11,8 @@ import sys
 from importlib import import_module
 from itertools import takewhile
 
-BENCHMARKS = ("mcmc", "vi", "vi_quality", "evaluation", "sampling", "noise", "laplace", "conditions", "ood", "uci")
-WITH_OPTIONS = ("uci", "ood")
+BENCHMARKS = ("mcmc", "vi", "vi_quality", "evaluation", "sampling", "noise", "laplace", "conditions", "ood", "uci", "supervision")
+WITH_OPTIONS = ("uci", "ood", "supervision")
 LONG = ("uci",)
 
 
