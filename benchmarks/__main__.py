@@ -2,6 +2,7 @@
 
     python -m benchmarks vi sampling
     python -m benchmarks uci --sets boston,yacht --splits 5
+    python -m benchmarks supervision --noisy
 
 `uci` takes hours, and runs only where it is named.
 """
@@ -28,6 +29,8 @@ BENCHMARKS = (
     "uci",
 )
 WITH_OPTIONS = ("uci", "ood", "semi_supervised")
+BENCHMARKS = ("mcmc", "vi", "vi_quality", "evaluation", "sampling", "noise", "laplace", "conditions", "ood", "uci", "supervision")
+WITH_OPTIONS = ("uci", "ood", "supervision")
 LONG = ("uci",)
 
 

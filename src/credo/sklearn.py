@@ -157,6 +157,7 @@ class BayesianRegressor(RegressorMixin, _Estimator):
         return _model_of("regression", self.network, outputs, prior=prior, noise=self.noise)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class BayesianClassifier(ClassifierMixin, _Estimator):
     """A neural network for classes with a posterior over its weights: theta ~ p(theta), y ~ Cat(softmax(f_theta(x))).
 
@@ -164,6 +165,8 @@ class BayesianClassifier(ClassifierMixin, _Estimator):
         network: a text such as "linear" or "mlp:50,50,relu", or any network that `credo.networks.functional` takes,
             with one output per class (for two classes a single one is enough).
         monotone: as for `BayesianRegressor`, of the probability of the second of two classes.
+        noise: None where all labels are right; "ncar", "nar" or "nnar" where some are not, see
+            `credo.models.noisy_labels`. The predictions are about the true class, and `label_errors` finds the others.
         method, prior, standardise, random_state, progress: as for `BayesianRegressor`.
 
     After `fit`: `posterior_`, `classes_`, `n_features_in_`, `feature_names_in_` where X is a data frame.
@@ -171,6 +174,8 @@ class BayesianClassifier(ClassifierMixin, _Estimator):
     >>> BayesianClassifier(method="laplace", network="mlp:50").get_params()["network"]
     'mlp:50'
     """
+
+    noise: str | None = None
 
     def fit(self, X: Any, y: Any) -> Self:
         """Infer the posterior from rows X, (rows, columns), and their classes y, numbers or texts."""
@@ -197,10 +202,23 @@ class BayesianClassifier(ClassifierMixin, _Estimator):
         drawn = self._samples(X, n_samples, random_state)
         return self.classes_[drawn.astype(int)]
 
+    def label_errors(self, X: Any, y: Any) -> np.ndarray:
+        """The probability that each label of y is wrong, (rows,), for a classifier with `noise`."""
+        check_is_fitted(self, "posterior_")
+        x, targets = validate_data(self, X, y, reset=False)
+        labels = np.searchsorted(self.classes_, targets).clip(max=len(self.classes_) - 1)
+        unknown = self.classes_[labels] != targets
+        if unknown.any():
+            raise ValueError(f"y has the class {targets[unknown][0]!r}, and the classifier was fitted to {self.classes_}")
+        return self.posterior_.label_errors((x, labels.astype(np.int32)))
+
     def _model(self) -> Model:
         num = len(self.classes_)
         outputs = 1 if num == 2 else num
-        return _model_of("classification", self.network, outputs, prior=self._prior(outputs, label=1))
+        prior = self._prior(outputs, label=1)
+        if self.noise is None:
+            return _model_of("classification", self.network, outputs, prior=prior)
+        return _model_of("noisy_labels", self.network, outputs, kind=self.noise, prior=prior)
 
 
 def _model_of(task: str, network: Any, outputs: int, **settings: Any) -> Model:

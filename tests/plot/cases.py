@@ -31,6 +31,8 @@ RISK = SimpleNamespace(coverage=SHARE, risk=SHARE**2, oracle=SHARE**3, area=0.3,
 ROC = SimpleNamespace(
     false_positive_rate=SHARE, true_positive_rate=np.sqrt(SHARE), auroc=0.7, fpr95=0.9025, by="mutual information"
 )
+IMAGES = Data(RNG.normal(size=(20, 4, 4)), LABELS)
+WRONG = np.where(np.arange(20) < 3, np.nan, RNG.uniform(size=20))
 CHAINS = RNG.normal(size=(2, 60))
 
 
@@ -61,5 +63,7 @@ CASES = {
     "traces": lambda ax: plot.traces(CHAINS, ax=ax),
     "ranks": lambda ax: plot.ranks(CHAINS, ax=ax),
     "confusion": lambda ax: plot.confusion(np.array([[5, 1], [0, 3]]), names=["no", "yes"], ax=ax),
+    "label_errors": lambda ax: plot.label_errors(WRONG, IMAGES, CLASSES, num=5, ax=ax),
+    "label_errors of numbers": lambda ax: plot.label_errors(LINE**2, ONE, CURVE, ax=ax),
     "graph": lambda ax: plot.graph(network(), ax=ax),
 }

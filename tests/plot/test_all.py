@@ -45,6 +45,7 @@ def test_it_is_saved_and_let_go(name, tmp_path):
         ("objective", "step", "ELBO"),
         ("objective of chains", "step", "log joint"),
         ("confusion", "predicted class", "true class"),
+        ("label_errors", "probability that it is wrong", "most suspicious first"),
     ],
 )
 def test_axes_are_labelled_with_units(name, x, y):

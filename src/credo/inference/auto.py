@@ -84,6 +84,7 @@ def rules() -> dict[str, str]:
         "layers that are points": "bayes_by_backprop",
         f"up to {MAX_PARAMETERS_OF_NUTS} parameters, and {MAX_WORK_OF_NUTS:,} parameters × rows": "nuts; "
         f"parallel_tempering for a program without a network, up to {MAX_PARAMETERS_OF_TEMPERING} parameters",
+        f"beyond, up to {MAX_PARAMETERS_OF_ENSEMBLES:,} parameters, with true labels summed out": "bayes_by_backprop",
         f"up to {MAX_PARAMETERS_OF_MCLMC:,} parameters, and {MAX_WORK_OF_MCLMC:,} parameters × rows": "mclmc from "
         "trained networks",
         f"up to {MAX_PARAMETERS_OF_ENSEMBLES:,} parameters": "deep_ensemble on minibatches",
@@ -112,6 +113,10 @@ def _by_size(model: Model, num_rows: int, num_points: int) -> Choice:
         return Choice(tempering, "small enough for exact sampling, by parallel tempering in case of several modes")
     if num <= MAX_PARAMETERS_OF_NUTS and work <= MAX_WORK_OF_NUTS:
         return Choice(EXACT, "small enough for exact sampling, by NUTS")
+    if model.summed_sites and num <= MAX_PARAMETERS_OF_ENSEMBLES:
+        # Chains that do not arrive stay where training began, in networks that have learned the errors by heart: 40 %
+        # pair flips of digits, 68 % right by MCLMC and 96 % by variational inference, in a third of the time.
+        return Choice(_variational(num_rows), "too many to sample, and variational inference tells noise from structure")
     if num <= MAX_PARAMETERS_OF_MCLMC and work <= MAX_WORK_OF_MCLMC:
         sampler = LONG_CHAINS if work <= MAX_WORK_OF_LONG_CHAINS else SHORT_CHAINS
         return Choice(sampler, "too many for NUTS to be quick, so four chains of MCLMC sample around as many modes")

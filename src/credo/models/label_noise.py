@@ -27,6 +27,11 @@ EXPECTED_RIGHT = 0.8
 # Of the rate. Its mean is 0.2, and it favours a rate below one half, without which two classes could be swapped.
 RATE_PRIOR = (1.0, 4.0)
 
+# Learning begins with labels that say little, this share of the way from nothing to all: the network is sure of itself
+# at first, and the errors are found. Begun from labels that are mostly right, the network itself learns to be unsure,
+# which explains them as well, and no error is found: with 45 % pair flips of MNIST, 80 % right in the end, not 94 %.
+START_SURE = 0.25
+
 
 class LabelNoise(Protocol):
     """One of the three kinds of noise."""
@@ -35,7 +40,7 @@ class LabelNoise(Protocol):
         """Its latents, drawn outside the plate `data`, and p(y | clean) as a function of the true label."""
 
     def initial(self, x: Array, classes: int, annotators: int | None) -> Theta:
-        """Where learning begins: labels that are mostly right."""
+        """Where learning begins: see `START_SURE`."""
 
     def check(self, x: Any, classes: int, annotators: int | None) -> None:
         """Refuse what does not fit the number of classes."""
@@ -59,7 +64,10 @@ class CompletelyAtRandom:
         return lambda clean: Mistaken(_by_annotator(clean, annotators), rate, classes)
 
     def initial(self, x: Array, classes: int, annotators: int | None) -> Theta:
-        return initial_each("rate", self.rate, annotators)
+        if not isinstance(self.rate, dist.Distribution):
+            return {}
+        rate = (1 - START_SURE) * (classes - 1) / classes
+        return {"rate": jnp.full(() if annotators is None else (annotators,), rate)}
 
     def check(self, x: Any, classes: int, annotators: int | None) -> None: ...
 
@@ -116,7 +124,8 @@ class AtRandom:
         if isinstance(self.confusion, np.ndarray):
             return {}
         concentration = self._concentration(classes, annotators)
-        return {"confusion": jnp.asarray(concentration / concentration.sum(-1, keepdims=True))}
+        start = START_SURE * np.eye(classes) + (1 - START_SURE) / classes
+        return {"confusion": jnp.asarray(np.broadcast_to(start, concentration.shape), jnp.float32)}
 
     def check(self, x: Any, classes: int, annotators: int | None) -> None:
         if self.confusion is None:

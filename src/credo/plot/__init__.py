@@ -5,6 +5,7 @@ from credo.plot.comparison import comparison
 from credo.plot.confusion import confusion
 from credo.plot.fans import fan
 from credo.plot.graph import graph
+from credo.plot.label_errors import label_errors
 from credo.plot.maps import class_map, maps
 from credo.plot.objective import objective
 from credo.plot.observed import observed
@@ -22,6 +23,7 @@ __all__ = [
     "confusion",
     "fan",
     "graph",
+    "label_errors",
     "maps",
     "objective",
     "observed",

@@ -1,0 +1,82 @@
+"""Outliers: mixtures against SciPy, with targets missing; what does not fit."""
+
+import json
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro.distributions as dist
+import pytest
+from scipy import stats
+
+from credo import models
+from credo.models import outliers
+from credo.networks import MLP, functional
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(6, 2)).astype(np.float32)
+Y = RNG.normal(size=(6, 2))
+Y[0, 1] = Y[3, 0] = np.nan
+CASES = {
+    "ncar": ("ncar", 2, Y, {}),
+    "nar": ("nar", 2, Y, {"noise": [0.3, 0.5]}),
+    "nnar": ("nnar", 2, Y, {}),
+    "heteroscedastic": ("nnar", 2, Y[:, 0], {"noise": "heteroscedastic", "wide": 4.0}),
+}
+
+
+def by_hand(kind, net, values, targets, settings):
+    outputs = np.asarray(functional(net, jnp.asarray(X)).apply(values, jnp.asarray(X)), np.float64)
+    num = 1 if targets.ndim == 1 else 2
+    mean, noise = outputs[:, :num], values.get("noise", settings.get("noise"))
+    if settings.get("noise") == "heteroscedastic":
+        noise = 1e-3 + np.log1p(np.exp(outputs[:, num:]))
+    rate, wide = values.get("rate"), values.get("wide", settings.get("wide"))
+    if kind == "nnar":
+        weights = {name.removeprefix("noise_net."): value for name, value in values.items() if "noise_net." in name}
+        noise_net = functional(MLP([16], num, activation="tanh"), jnp.asarray(X))
+        rate = 1 / (1 + 4 * np.exp(-np.asarray(noise_net.apply(weights, jnp.asarray(X)), np.float64)))
+    y = targets.reshape(len(X), num)
+    good, bad = ((1 - rate) * stats.norm.pdf(y, mean, noise), rate * stats.norm.pdf(y, mean, wide))
+    return np.nansum(np.log(good + bad)), (bad / (good + bad)).reshape(targets.shape)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_likelihood_is_the_mixture_of_each_target_that_is_there(case):
+    kind, out, targets, settings = CASES[case]
+    net = MLP([3], out)
+    model = outliers(net, kind, **settings).bind((X, targets))
+    rng = np.random.default_rng(1)
+    theta = {name: jnp.asarray(rng.normal(size=leaf.shape), jnp.float32) for name, leaf in model.template.items()}
+    seen = model.suited((X, targets))
+    expected = by_hand(kind, net, model.constrain(theta), targets, settings)[0]
+    value, slope = jax.jit(jax.value_and_grad(model.log_likelihood))(theta, seen.batch())
+    np.testing.assert_allclose(value, expected, rtol=1e-4)
+    assert all(np.isfinite(leaf).all() for leaf in slope.values())
+    again = models.from_config(json.loads(json.dumps(model.config)), net).bind((X, targets))
+    np.testing.assert_array_equal(jax.jit(again.log_likelihood)(theta, seen.batch()), value)
+
+
+def test_what_is_predicted_is_no_outlier():
+    model = outliers(MLP([3], 1), noise=0.1, errors=0.3, wide=5.0).bind((X, np.zeros(6)))
+    theta = {name: jnp.zeros(leaf.shape) for name, leaf in model.template.items()}
+    clean, given = (model.predicting(site).predictive(theta, jnp.asarray(X)) for site in ("clean", "y"))
+    np.testing.assert_allclose(clean.variance, 0.1**2, rtol=1e-5)
+    np.testing.assert_allclose(given.variance, 0.7 * 0.1**2 + 0.3 * 25, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"noise": "full"}, "outliers are those of each output by itself, and 'full' correlates them"),
+        ({"wide": [1.0, 2.0, 3.0]}, r"wide: it is for 3 target\(s\), but y has 2"),
+        ({"wide": -1.0}, "wide: the scale of outliers is a positive number"),
+        ({"wide": dist.Normal(0.0, 1.0)}, "wide: expected a scalar distribution on numbers that are positive"),
+        ({"errors": 2.0}, "errors: a rate"),
+        ({"kind": "nnar", "noise_net": MLP([3], 3)}, "noise_net has 3 outputs per row; it needs 2"),
+        ({"noise_net": MLP([3], 2)}, "noise_net is for noise that depends on x"),
+    ],
+)
+def test_what_does_not_fit_is_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        outliers(MLP([3], 2), **arguments).bind((X, Y))
