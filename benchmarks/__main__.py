@@ -28,9 +28,7 @@ BENCHMARKS = (
     "ood",
     "uci",
 )
-WITH_OPTIONS = ("uci", "ood", "semi_supervised")
-BENCHMARKS = ("mcmc", "vi", "vi_quality", "evaluation", "sampling", "noise", "laplace", "conditions", "ood", "uci", "supervision")
-WITH_OPTIONS = ("uci", "ood", "supervision")
+WITH_OPTIONS = ("uci", "ood", "semi_supervised", "supervision")
 LONG = ("uci",)
 
 

@@ -96,7 +96,9 @@ def test_likelihood_and_gradient_are_those_of_the_sum_over_true_labels(case):
     for name in theta:
         np.testing.assert_allclose(slope[name], expected_slope[name], atol=2e-5, rtol=1e-4, err_msg=name)
     again = models.from_config(json.loads(json.dumps(model.config)), net).bind((X, labels))
-    np.testing.assert_array_equal(jax.jit(again.log_likelihood)(theta, batch), jax.jit(model.log_likelihood)(theta, batch))
+    np.testing.assert_array_equal(
+        jax.jit(again.log_likelihood)(theta, batch), jax.jit(model.log_likelihood)(theta, batch)
+    )
 
 
 def test_what_is_known_is_no_part_of_theta_and_the_given_label_is_predicted_through_it():
