@@ -11,7 +11,19 @@ import sys
 from importlib import import_module
 from itertools import takewhile
 
-BENCHMARKS = ("mcmc", "vi", "vi_quality", "evaluation", "sampling", "noise", "laplace", "conditions", "ood", "uci", "supervision")
+BENCHMARKS = (
+    "mcmc",
+    "vi",
+    "vi_quality",
+    "evaluation",
+    "sampling",
+    "noise",
+    "laplace",
+    "conditions",
+    "ood",
+    "uci",
+    "supervision",
+)
 WITH_OPTIONS = ("uci", "ood", "supervision")
 LONG = ("uci",)
 

@@ -45,7 +45,7 @@ x = np.linspace(-1, 1, 12)[:, None]
 """
 
 
-@pytest.mark.parametrize("page", ["priors.md", "conditions.md"])
+@pytest.mark.parametrize("page", ["priors.md", "conditions.md", "noisy_labels.md"])
 def test_pages_run(page: str) -> None:
     text = (ROOT / "docs" / page).read_text(encoding="utf-8").replace("num_steps=500", "num_steps=20")
     namespace: dict[str, object] = {}

@@ -209,7 +209,9 @@ class BayesianClassifier(ClassifierMixin, _Estimator):
         labels = np.searchsorted(self.classes_, targets).clip(max=len(self.classes_) - 1)
         unknown = self.classes_[labels] != targets
         if unknown.any():
-            raise ValueError(f"y has the class {targets[unknown][0]!r}, and the classifier was fitted to {self.classes_}")
+            raise ValueError(
+                f"y has the class '{targets[unknown][0]}', and the classifier was fitted to {self.classes_}"
+            )
         return self.posterior_.label_errors((x, labels.astype(np.int32)))
 
     def _model(self) -> Model:

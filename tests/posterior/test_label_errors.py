@@ -30,7 +30,9 @@ def test_they_are_by_bayes_rule_and_survive_saving(labels, tmp_path):
         for row, label in enumerate(given[:, annotator]):
             terms[row] *= 1 if np.isnan(label) else matrix[:, int(label)]
     clean = terms / terms.sum(1, keepdims=True)
-    expected = [[np.nan if np.isnan(label) else 1 - clean[row, int(label)] for label in own] for row, own in enumerate(given)]
+    expected = [
+        [np.nan if np.isnan(label) else 1 - clean[row, int(label)] for label in own] for row, own in enumerate(given)
+    ]
     found = posterior.label_errors((X, labels))
     np.testing.assert_allclose(found, np.reshape(expected, labels.shape), atol=1e-5)
     posterior.save(tmp_path / "run")
@@ -45,9 +47,13 @@ def test_of_numbers_they_are_those_of_the_wide_component():
 
 
 def test_several_draws_are_averaged():
-    posterior = fitted(credo.models.noisy_labels(MLP([3], 1, inputs=2), "ncar"), LABELS % 2, credo.SGLD(num_samples=2, num_warmup=2))
+    posterior = fitted(
+        credo.models.noisy_labels(MLP([3], 1, inputs=2), "ncar"), LABELS % 2, credo.SGLD(num_samples=2, num_warmup=2)
+    )
     single = [
-        credo.Draws(posterior.model, {name: leaf[:, [n]] for name, leaf in posterior.theta.items()}, posterior.provenance)
+        credo.Draws(
+            posterior.model, {name: leaf[:, [n]] for name, leaf in posterior.theta.items()}, posterior.provenance
+        )
         for n in range(posterior.num_draws)
     ]
     data = (X, LABELS % 2)
@@ -64,12 +70,12 @@ def test_a_model_that_takes_labels_for_the_truth_has_none():
 
 def test_labels_of_several_annotators_have_no_law_of_one():
     posterior = fitted(credo.models.noisy_labels(MLP([3], 3), "nar", annotators=2), SEVERAL)
-    with pytest.raises(ValueError, match="several labels in each row.*without of='y'"):
+    with pytest.raises(ValueError, match=r"several labels in each row.*without of='y'"):
         posterior.predict(X, of="y")
 
 
 def test_laplace_says_what_to_do_about_outliers():
-    with pytest.raises(ValueError, match="MixtureSameFamily.*curvature='fisher'"):
+    with pytest.raises(ValueError, match=r"MixtureSameFamily.*curvature='fisher'"):
         fitted(credo.models.outliers(MLP([3], 2)), Y, credo.Laplace(training=credo.MAP(num_steps=2)))
 
 
@@ -94,7 +100,9 @@ def test_wrong_digits_are_found_and_half_of_what_they_cost_is_won_back(seed):
     noisy = credo.Data(train.x, np.where(wrong, (train.y + 1) % 10, train.y)).with_scaling(train.scaling)
     net, method = MLP([50], 10), credo.BayesByBackprop(num_steps=3000)
     plain, nar = credo.models.classification(net), credo.models.noisy_labels(net, "nar")
-    fits = [credo.fit(*one, method, seed=seed, progress=False) for one in ((plain, train), (plain, noisy), (nar, noisy))]
+    fits = [
+        credo.fit(*one, method, seed=seed, progress=False) for one in ((plain, train), (plain, noisy), (nar, noisy))
+    ]
     clean, lost, won = (float(np.mean(fit.predict(test.x).label == test.y)) for fit in fits)
     assert won - lost >= 0.5 * (clean - lost) > 0
     assert roc_auc_score(wrong, fits[-1].label_errors(noisy)) >= 0.9

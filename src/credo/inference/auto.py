@@ -116,7 +116,9 @@ def _by_size(model: Model, num_rows: int, num_points: int) -> Choice:
     if model.summed_sites and num <= MAX_PARAMETERS_OF_ENSEMBLES:
         # Chains that do not arrive stay where training began, in networks that have learned the errors by heart: 40 %
         # pair flips of digits, 68 % right by MCLMC and 96 % by variational inference, in a third of the time.
-        return Choice(_variational(num_rows), "too many to sample, and variational inference tells noise from structure")
+        return Choice(
+            _variational(num_rows), "too many to sample, and variational inference tells noise from structure"
+        )
     if num <= MAX_PARAMETERS_OF_MCLMC and work <= MAX_WORK_OF_MCLMC:
         sampler = LONG_CHAINS if work <= MAX_WORK_OF_LONG_CHAINS else SHORT_CHAINS
         return Choice(sampler, "too many for NUTS to be quick, so four chains of MCLMC sample around as many modes")

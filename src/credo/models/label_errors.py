@@ -22,7 +22,9 @@ class Judging(Model):
     def _law(self, theta: Theta, x: Array) -> Conditional:
         if self.summed_sites:
             labels = jnp.asarray(combinations(self.summed_sites)[self.predicts])
-            log_weights, parts = parts_of(lambda values: self._trace({**theta, **values}, x, None)[0], self.summed_sites)
+            log_weights, parts = parts_of(
+                lambda values: self._trace({**theta, **values}, x, None)[0], self.summed_sites
+            )
             apart: Any = LabelsApart(parts, log_weights, labels)
         else:
             apart = OutliersApart(stripped(self._trace(theta, x, None)[0]["y"]["fn"]))

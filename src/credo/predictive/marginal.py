@@ -23,14 +23,7 @@ from credo._blocks import block_size, by_block, joined
 from credo._machine import available_cores
 from credo.data import Scaling
 from credo.predictive import streaming
-from credo.predictive.conditional import (
-    Conditional,
-    ConditionalOf,
-    holds_several_labels,
-    is_classes,
-    is_normal,
-    look,
-)
+from credo.predictive.conditional import Conditional, ConditionalOf, is_classes, is_normal, look, refuse_several_labels
 from credo.predictive.laws import by_samples, name_without_cdf, occurrences
 from credo.predictive.quantiles import bytes_per_row, quantiles
 from credo.typing import Array, Key, Theta, Tree
@@ -389,11 +382,7 @@ def predictive(
     weights = np.full(num_draws, 1 / num_draws) if weights is None else np.asarray(weights, np.float64)
     inputs = np.asarray(scaling.inputs(x), np.float32)
     conditional_of = Given(model)
-    if look(conditional_of, draws, inputs, holds_several_labels):
-        raise ValueError(
-            "y holds several labels in each row, which depend on each other through the true one: they have no mean and "
-            "no probabilities of their own. Predict the true label, without of='y'"
-        )
+    look(conditional_of, draws, inputs, refuse_several_labels)
     kind = ClassPredictive if is_classes(conditional_of, draws, inputs) else RegressionPredictive
     return kind(conditional_of, draws, inputs, weights=weights, scaling=scaling)
 
