@@ -52,6 +52,7 @@ PAGES = (
     "semi_supervised.md",
     "augmentation.md",
     "tasks.md",
+    "noisy_labels.md",
 )
 
 

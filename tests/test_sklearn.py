@@ -221,3 +221,19 @@ def test_errors_come_before_the_fit():
         BayesianClassifier().fit(FRAME, np.full(40, "no"))
     with pytest.raises(NotFittedError):
         BayesianClassifier().predict(FRAME)
+
+
+def test_a_classifier_for_noisy_labels_finds_them_and_pickles():
+    noisy = BayesianClassifier(noise="nar", method=credo.MAP(num_steps=50), network="mlp:4", random_state=0)
+    noisy.fit(FRAME, CLASSES)
+    errors = noisy.label_errors(FRAME, CLASSES)
+    assert errors.shape == (40,)
+    assert ((errors >= 0) & (errors <= 1)).all()
+    # What contradicts the prediction is more suspicious than what agrees with it.
+    turned = noisy.label_errors(FRAME, np.where(CLASSES == "yes", "no", "yes"))
+    assert turned.mean() > errors.mean()
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(noisy)).label_errors(FRAME, CLASSES), errors)
+    with pytest.raises(ValueError, match="y has the class 'maybe'"):
+        noisy.label_errors(FRAME, np.full(40, "maybe"))
+    with pytest.raises(ValueError, match="kind must be one of ncar, nar, nnar"):
+        BayesianClassifier(noise="rna").fit(FRAME, CLASSES)

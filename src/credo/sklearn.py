@@ -210,7 +210,7 @@ class BayesianClassifier(ClassifierMixin, _Estimator):
         unknown = self.classes_[labels] != targets
         if unknown.any():
             raise ValueError(
-                f"y has the class {targets[unknown][0]!r}, and the classifier was fitted to {self.classes_}"
+                f"y has the class '{targets[unknown][0]}', and the classifier was fitted to {self.classes_}"
             )
         return self.posterior_.label_errors((x, labels.astype(np.int32)))
 

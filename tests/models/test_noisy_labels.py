@@ -138,20 +138,20 @@ def test_the_graph_is_that_of_the_paper(kind, edges):
 @pytest.mark.parametrize(
     ("arguments", "labels", "message"),
     [
-        ({"kind": "nra"}, LABELS, "kind must be one of ncar, nar, nnar.*'nar'"),
+        ({"kind": "nra"}, LABELS, r"kind must be one of ncar, nar, nnar.*'nar'"),
         ({"task": "ranking"}, LABELS, "task must be 'classification' or 'regression'"),
         ({"errors": np.eye(4)}, LABELS, r"confusion matrix has shape \(4, 4\), and there are 3 classes.*\(3, 3\)"),
         ({"errors": dist.Dirichlet(jnp.ones((4, 4)))}, LABELS, r"concentration has shape \(4, 4\).*\(3, 3\)"),
-        ({"errors": np.ones((3, 3))}, LABELS, r"add up to one; got rows that add up to \[3.0.*Dirichlet"),
+        ({"errors": np.ones((3, 3))}, LABELS, r"add up to one. Got rows that add up to \[3.0.*Dirichlet"),
         ({"errors": 0.2}, LABELS, "errors: pass a confusion matrix"),
         ({"kind": "ncar", "errors": 1.5}, LABELS, "errors: a rate of wrong labels is a number from 0 to 1"),
-        ({"kind": "ncar", "errors": dist.Normal(0.0, 1.0)}, LABELS, "errors: expected a scalar distribution.*0 to 1"),
+        ({"kind": "ncar", "errors": dist.Normal(0.0, 1.0)}, LABELS, r"errors: expected a scalar distribution.*0 to 1"),
         ({"noise_net": MLP([3], 3)}, LABELS, "noise_net is for noise that depends on x, and kind is 'nar'"),
         ({"kind": "nnar", "noise_net": MLP([3], 4)}, LABELS, "noise_net has 4 outputs per row; it needs 1 or 3"),
         ({}, SEVERAL, r"shape \(rows,\), got int32 of shape \(7, 2\); pass annotators=2"),
         ({"annotators": 3}, SEVERAL, r"shape \(rows, 3\).*pass annotators=2"),
         ({"annotators": 1}, SEVERAL, "annotators must be a whole number of at least 2, got 1"),
-        ({}, LABELS + 1, "labels from 1 to 3.*give the network 4 outputs"),
+        ({}, LABELS + 1, r"labels from 1 to 3.*give the network 4 outputs"),
     ],
 )
 def test_what_does_not_fit_is_refused(arguments, labels, message):

@@ -70,12 +70,12 @@ def test_a_model_that_takes_labels_for_the_truth_has_none():
 
 def test_labels_of_several_annotators_have_no_law_of_one():
     posterior = fitted(credo.models.noisy_labels(MLP([3], 3), "nar", annotators=2), SEVERAL)
-    with pytest.raises(ValueError, match="several labels in each row.*without of='y'"):
+    with pytest.raises(ValueError, match=r"several labels in each row.*without of='y'"):
         posterior.predict(X, of="y")
 
 
 def test_laplace_says_what_to_do_about_outliers():
-    with pytest.raises(ValueError, match="MixtureSameFamily.*curvature='fisher'"):
+    with pytest.raises(ValueError, match=r"MixtureSameFamily.*curvature='fisher'"):
         fitted(credo.models.outliers(MLP([3], 2)), Y, credo.Laplace(training=credo.MAP(num_steps=2)))
 
 

@@ -115,10 +115,13 @@ class Root(ABC):
             layers: of that function, as far as they are made of arrays that are uncertain.
         """
         parts, total = self.by_layer(layers), jnp.zeros(())
-        if parts:
+        # What is predicted may leave out layers that what was observed depends on, such as those of a noise.
+        kernels = {layer.kernel for layer in layers}
+        used = {layer: part for layer, part in parts.items() if layer.kernel in kernels}
+        if used:
             some = {name: mean[name] for name in self.names}
-            _, found = jacobians(lambda some: function(some, x), some, tuple(parts))
-            total += sum(part(found[layer.kernel]) for layer, part in parts.items())
+            _, found = jacobians(lambda some: function(some, x), some, tuple(used))
+            total += sum(part(found[layer.kernel]) for layer, part in used.items())
         rest = self._outside(parts)
         if rest:
             features = self.restricted(rest).output_features(function, mean, x)

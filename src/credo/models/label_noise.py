@@ -104,8 +104,8 @@ class AtRandom:
             )
         if np.any(matrix < 0) or not np.allclose(matrix.sum(-1), 1, atol=1e-4):
             raise ValueError(
-                "errors: row k of a confusion matrix holds the probabilities of given labels where k is true, which "
-                f"add up to one; got rows that add up to {matrix.sum(-1).ravel().tolist()[:5]}. For a prior, pass "
+                "errors: row k of a confusion matrix holds the probabilities of the given labels where k is true; they "
+                f"add up to one. Got rows that add up to {matrix.sum(-1).ravel().tolist()[:5]}. For a prior, pass "
                 "dist.Dirichlet(concentration)"
             )
         return cls(matrix.astype(np.float32))

@@ -26,7 +26,7 @@ class Mistaken(dist.Distribution):
         mistakes: (K, K − 1), or (annotators, K, K − 1): the law of the wrong labels, which leaves out the true one;
             None for a uniform one.
 
-    >>> print(Mistaken(jnp.array([1]), jnp.array([0.2]), 3).probs)
+    >>> print(Mistaken(jnp.array([1]), jnp.array([0.2]), 3).probs.round(3))
     [[0.1 0.8 0.1]]
     """
 

@@ -114,11 +114,15 @@ def is_classes(conditional_of: ConditionalOf, draws: Theta, x: np.ndarray) -> bo
     return look(conditional_of, draws, x, lambda conditional: class_probs(conditional) is not None)
 
 
-def holds_several_labels(conditional: Any) -> bool:
-    """Whether y is several class labels at once."""
+def refuse_several_labels(conditional: Any) -> None:
+    """Refuse a y of several class labels at once, which has neither a mean nor probabilities."""
     law = getattr(conditional, "parts", conditional)
     is_several = isinstance(law, dist.Independent) and class_probs(law.base_dist) is not None
-    return is_several and not hasattr(conditional, "errors")
+    if is_several and not hasattr(conditional, "errors"):
+        raise ValueError(
+            "y holds several labels in each row, which depend on each other through the true one: they have no mean "
+            "and no probabilities of their own. Predict the true label, without of='y'"
+        )
 
 
 def is_normal(conditional_of: ConditionalOf, draws: Theta, x: np.ndarray) -> bool:

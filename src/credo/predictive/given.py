@@ -7,7 +7,7 @@ import numpy as np
 
 from credo.data import Scaling
 from credo.predictive.classes import ClassPredictive
-from credo.predictive.conditional import Conditional, holds_several_labels, is_classes, look
+from credo.predictive.conditional import Conditional, is_classes, look, refuse_several_labels
 from credo.predictive.marginal import Predictive, RegressionPredictive
 from credo.typing import Array, Theta
 
@@ -39,11 +39,7 @@ def predictive(
     weights = np.full(num_draws, 1 / num_draws) if weights is None else np.asarray(weights, np.float64)
     inputs = np.asarray(scaling.inputs(x), np.float32)
     conditional_of = Given(model)
-    if look(conditional_of, draws, inputs, holds_several_labels):
-        raise ValueError(
-            "y holds several labels in each row, which depend on each other through the true one: they have no mean "
-            "and no probabilities of their own. Predict the true label, without of='y'"
-        )
+    look(conditional_of, draws, inputs, refuse_several_labels)
     kind = ClassPredictive if is_classes(conditional_of, draws, inputs) else RegressionPredictive
     return kind(conditional_of, draws, inputs, weights=weights, scaling=scaling)
 
