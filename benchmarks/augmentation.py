@@ -4,7 +4,7 @@
 
 Steps of MAP with Adam on images, batch 128, the sides in turns and the best of several rounds.
 Accuracy on the digits of `credo.datasets`, of which 100 have labels; and of self-supervised models, with 50 labels and
-all other digits without. Settings were chosen on seeds 100 to 102 (self-supervised: 100 and 101).
+all other digits without. Settings were chosen on seeds 100 to 104 (self-supervised: 100 and 101).
 """
 
 from collections.abc import Callable
@@ -87,13 +87,14 @@ def self_supervision() -> None:
     console.print(table)
 
 
-def accuracies(seed: int, num_steps: int = 3000) -> tuple[float, float]:
-    """In per cent, plain and augmented, of a network at its mode."""
+def accuracies(seed: int, num_steps: int = 1500) -> tuple[float, float]:
+    """In per cent, plain and augmented, of a network at its mode; views are averaged over in predictions too."""
     train, test = _few(seed, NUM_LABELS)
-    net = credo.networks.CNN(10, channels=(64,), kernel_size=3, features=(128,))
-    plain = credo.models.classification(net, prior=credo.priors.normal(4.0))
-    augmented = credo.models.augmented(plain, VIEWS, num_draws=2)
-    first, second = (_accuracy(model, train, test, _method(num_steps), seed) for model in (plain, augmented))
+    net = credo.networks.MLP([100, 100], out=10, activation="relu")
+    # A wide prior: what keeps the plain network from learning 100 digits by heart would keep views from teaching it.
+    plain = credo.models.classification(net, prior=credo.priors.normal(10.0))
+    augmented = credo.models.augmented(plain, VIEWS, num_draws=32, average=True)
+    first, second = (_accuracy(model, train, test, _method(num_steps, 1e-2), seed) for model in (plain, augmented))
     return first, second
 
 
@@ -117,8 +118,8 @@ def _few(seed: int, num: int) -> tuple[credo.Data, credo.Data]:
     return digits.select(order[:num]), digits.select(order[num:])
 
 
-def _method(num_steps: int, batch_size: int | None = None) -> credo.MAP:
-    rate = optax.cosine_decay_schedule(5e-3, num_steps)
+def _method(num_steps: int, highest_rate: float = 5e-3, batch_size: int | None = None) -> credo.MAP:
+    rate = optax.cosine_decay_schedule(highest_rate, num_steps)
     return credo.MAP(num_steps=num_steps, learning_rate=rate, batch_size=batch_size)
 
 

@@ -8,7 +8,6 @@ Settings were chosen on seed 0; the figures are of the seeds after it.
 
 import argparse
 import os
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -29,11 +28,12 @@ NUM_ROUNDS = 8
 SEEDS = (1, 2, 3)
 NUM_STEPS, BATCH_SIZE = 6000, 256
 DIGITS = credo.BayesByBackprop(num_steps=3000)
-# Wrong labels, how many of them, the figure that is asked for, and of what.
+# Wrong labels, how many of them, the figure that is asked for, and of what; and from how many starts the fit with the
+# highest ELBO is taken.
 MNIST = (
-    ("symmetric", 0.5, "accuracy", 0.913),
-    ("pair", 0.45, "accuracy", 0.876),
-    ("symmetric", 0.2, "auroc", 0.99),
+    ("symmetric", 0.5, "accuracy", 0.913, 1),
+    ("pair", 0.45, "accuracy", 0.876, 3),
+    ("symmetric", 0.2, "auroc", 0.99, 1),
 )
 
 
@@ -108,19 +108,16 @@ def corrupted(labels: np.ndarray, how: str, share: float, seed: int) -> tuple[np
     return np.where(wrong, (labels + moved) % 10, labels).astype(np.int32), wrong
 
 
-def judged(model: credo.Model, train: credo.Data, test: credo.Data, wrong: np.ndarray, **fit: Any) -> dict[str, float]:
+def judged(posterior: Any, train: credo.Data, test: credo.Data, wrong: np.ndarray) -> dict[str, float]:
     """Accuracy on clean labels, and how well wrong ones are found: by the self-confidence of a plain model."""
-    began = time.perf_counter()
-    posterior = credo.fit(model, train, progress=False, **fit)
-    seconds = time.perf_counter() - began
     num_draws = 20 if train.size > 10_000 else None
     accuracy = float(np.mean(posterior.predict(test.x, num_draws=num_draws).label == test.y))
-    if model.predicts == "y":
+    if posterior.model.predicts == "y":
         errors = 1 - posterior.predict(train.x, num_draws=num_draws).probs[np.arange(train.size), train.y]
     else:
         errors = posterior.label_errors(train, num_draws=num_draws)
     auroc = float(roc_auc_score(wrong, errors)) if wrong.any() else float("nan")
-    return {"accuracy": accuracy, "auroc": auroc, "seconds": seconds}
+    return {"accuracy": accuracy, "auroc": auroc, "seconds": posterior.provenance.seconds}
 
 
 def digits() -> None:
@@ -141,7 +138,7 @@ def digits_of(how: str, kind: str, seed: int, *, share: float = 0.4) -> dict[str
     train, test = credo.datasets.load("digits", standardise=True).split(0.25, seed=seed, stratify=True)
     labels, wrong = corrupted(train.y, how, share, seed)
     noisy = credo.Data(train.x, labels).with_scaling(train.scaling)
-    return judged(_model([50], kind), noisy, test, wrong, method=DIGITS, seed=seed)
+    return judged(credo.fit(_model([50], kind), noisy, DIGITS, seed=seed, progress=False), noisy, test, wrong)
 
 
 def mnist() -> None:
@@ -153,13 +150,18 @@ def mnist() -> None:
     method = credo.BayesByBackprop(num_steps=NUM_STEPS, learning_rate=Cosine(3e-3, NUM_STEPS), batch_size=BATCH_SIZE)
     title = f"MNIST, 784-200-10, nar by BayesByBackprop, {NUM_STEPS:,} steps of {BATCH_SIZE} rows, seeds {SEEDS}"
     table = new_table(title, "errors", "asked for", "accuracy", "AUROC of wrong labels", "per fit")
-    for how, share, asked, least in MNIST:
+    model = _model([200], "nar")
+    for how, share, asked, least, num_starts in MNIST:
         found = []
         for seed in SEEDS:
             labels, wrong = corrupted(train.y, how, share, seed)
             noisy = credo.Data(train.x, labels).with_scaling(train.scaling)
-            found.append(judged(_model([200], "nar"), noisy, test, wrong, method=method, seed=seed))
+            starts = [credo.fit(model, noisy, method, seed=10 * n + seed, progress=False) for n in range(num_starts)]
+            # Modes in which classes are swapped are worse by thousands of nats.
+            best = max(starts, key=lambda posterior: posterior.trace["elbo"][0, -500:].mean())
+            found.append(judged(best, noisy, test, wrong))
         shown = (" ".join(f"{one[key]:.4f}" for one in found) for key in ("accuracy", "auroc"))
         seconds = np.mean([one["seconds"] for one in found])
-        table.add_row(f"{how} {share:.0%}", f"{asked} ≥ {least}", *shown, f"{seconds:.0f} s")
+        starts_in_words = f", best of {num_starts}" if num_starts > 1 else ""
+        table.add_row(f"{how} {share:.0%}{starts_in_words}", f"{asked} ≥ {least}", *shown, f"{seconds:.0f} s")
     console.print(table)
