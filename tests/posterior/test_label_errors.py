@@ -19,7 +19,7 @@ def fitted(model, y, method=None):
     return credo.fit(model, (X[: len(y)], y), method or credo.MAP(num_steps=2), progress=False)
 
 
-@pytest.mark.parametrize("labels", [MISSING, SEVERAL], ids=["one", "annotators"])
+@pytest.mark.parametrize("labels", [pytest.param(MISSING, marks=pytest.mark.full, id="one"), SEVERAL])
 def test_they_are_by_bayes_rule_and_survive_saving(labels, tmp_path):
     settings = {} if labels.ndim == 1 else {"annotators": 2}
     posterior = fitted(credo.models.noisy_labels(MLP([3], 3, inputs=2), "nar", **settings), labels)
@@ -39,6 +39,7 @@ def test_they_are_by_bayes_rule_and_survive_saving(labels, tmp_path):
     np.testing.assert_array_equal(credo.load(tmp_path / "run").label_errors((X, labels)), found)
 
 
+@pytest.mark.full
 def test_of_numbers_they_are_those_of_the_wide_component():
     net = MLP([3], 2, inputs=2)
     posterior = fitted(credo.models.outliers(net, "nar", noise=[0.3, 0.5]), Y)
@@ -46,6 +47,7 @@ def test_of_numbers_they_are_those_of_the_wide_component():
     np.testing.assert_allclose(posterior.label_errors((X[:6], Y)), expected, atol=1e-4)
 
 
+@pytest.mark.full
 def test_several_draws_are_averaged():
     posterior = fitted(
         credo.models.noisy_labels(MLP([3], 1, inputs=2), "ncar"), LABELS % 2, credo.SGLD(num_samples=2, num_warmup=2)
@@ -74,6 +76,7 @@ def test_labels_of_several_annotators_have_no_law_of_one():
         posterior.predict(X, of="y")
 
 
+@pytest.mark.full
 def test_laplace_says_what_to_do_about_outliers():
     with pytest.raises(ValueError, match=r"MixtureSameFamily.*curvature='fisher'"):
         fitted(credo.models.outliers(MLP([3], 2)), Y, credo.Laplace(training=credo.MAP(num_steps=2)))
