@@ -310,8 +310,8 @@ def test_refuses_what_is_no_model():
 
 @pytest.mark.full
 def test_few_digits_are_worth_more(seed):
-    """Over seeds 0 to 4 the gain is 3.3 points with a standard deviation of 1.0: three of them above nothing."""
+    """Over ten seeds the gain is 5.0 points with a standard deviation of 1.1: two points are nearly three of these off."""
     from benchmarks.augmentation import accuracies
 
     plain, with_views = accuracies(seed)
-    assert with_views > plain
+    assert with_views - plain > 2
