@@ -310,7 +310,7 @@ def test_refuses_what_is_no_model():
 
 @pytest.mark.full
 def test_few_digits_are_worth_more(seed):
-    """Over ten seeds the gain is 5.0 points with a standard deviation of 1.1: two points are three of these below it."""
+    """Over ten seeds the gain is 5.0 points with a standard deviation of 1.1: two are three of these below."""
     from benchmarks.augmentation import accuracies
 
     plain, with_views = accuracies(seed)

@@ -117,7 +117,7 @@ def _describe(voice: Voice, prepared: "Prepared") -> None:
 
     encoding, config = prepared.encoding, prepared.config
     rounded = "" if prepared.data.x.dtype == "float64" else ", held in single precision because they are many"
-    voice.say(f"{config.data}: {encoding.num_rows:,} rows{rounded}")
+    voice.say(f"{config.data}: {prepared.data.size:,} rows{rounded}")
     if said := unlabelled_in_words(prepared.data, config):
         voice.say(said)
     voice.table(("column", "what was done with it"), encoding.says)
