@@ -68,7 +68,8 @@ def test_without_a_name_the_examples_are_listed(command):
 
 def test_every_example_is_a_command_and_a_script():
     assert [one.name or one.callback.__name__ for one in example.registered_commands] == list(EXAMPLES)
-    scripts = {path.stem for path in (ROOT / "examples").glob("*.py")} - {"graphs", "priors"}  # of the docs
+    of_the_docs = {"augmentation", "graphs", "priors"}
+    scripts = {path.stem for path in (ROOT / "examples").glob("*.py")} - of_the_docs
     assert [*sorted(scripts), "table"] == list(EXAMPLES)
 
 
@@ -236,6 +237,12 @@ def test_priors_are_drawn(tmp_path, monkeypatch, capsys):
         priors.main(tmp_path, num_steps=5)
     assert (tmp_path / "priors.png").stat().st_size > 10_000
     assert "distance to the process" in capsys.readouterr().out
+
+
+def test_views_are_drawn(tmp_path):
+    with script("augmentation") as augmentation:
+        augmentation.main(tmp_path)
+    assert (tmp_path / "augmentation.png").stat().st_size > 5_000
 
 
 @pytest.fixture(scope="module")
