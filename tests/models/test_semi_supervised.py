@@ -15,7 +15,6 @@ from credo.networks import MLP
 from credo.typing import Batch
 from tests.statistical.moments import assert_mean
 
-KINDS = ["condition", "graph", "pseudo_labels"]
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(24, 2))
 LABELS = [0, 1, 2, 0, 1, 2] + [None] * 18
