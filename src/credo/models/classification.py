@@ -1,6 +1,5 @@
 """Bayesian classification: theta ~ p(theta), y ~ Cat(softmax(f_theta(x))). Paper, figure "BBNs", (a)."""
 
-from functools import partial
 from typing import Any
 
 import jax
@@ -10,11 +9,11 @@ import numpyro
 import numpyro.distributions as dist
 
 from credo.models import priors
-from credo.models.imposed import impose, imposed_by
-from credo.models.network import check_symmetries, draw_weights, initial_weights, num_outputs
+from credo.models.imposed import imposed_by
+from credo.models.network import check_symmetries, drawn_outputs, initial_weights, num_outputs
 from credo.models.program import Model
 from credo.models.rows import ModelConfig
-from credo.networks import functional, network_config
+from credo.networks import network_config
 from credo.typing import Array, Batch
 
 
@@ -35,10 +34,7 @@ def classification(net: Any, *, prior: Any = None) -> Model:
     terms = priors.terms_of(chosen_prior)
 
     def program(x: Array, y: Array | None = None, **inputs: Array) -> None:
-        network = functional(net, x)
-        theta = draw_weights(network, chosen_prior, inputs)
-        impose(terms, partial(network.apply, theta), probs, inputs)
-        logits = network.apply(theta, x)
+        logits = drawn_outputs(net, chosen_prior, probs, x, inputs)
         with numpyro.plate("data", x.shape[0]):
             numpyro.sample("y", class_distribution(logits), obs=y)
 

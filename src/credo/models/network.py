@@ -1,13 +1,14 @@
 """Network weights as latent variables: what every model with a network shares."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
 import jax
 from numpyro import handlers
 
-from credo.models.priors import ByPath, Consistent, Drawn, Parameter, Prior, Transferred, draw, prior_at
+from credo.models.imposed import impose
+from credo.models.priors import ByPath, Consistent, Drawn, Parameter, Prior, Transferred, draw, prior_at, terms_of
 from credo.networks.functional import Network, functional
 from credo.networks.symmetries import symmetries
 from credo.typing import Array, Theta
@@ -28,6 +29,21 @@ def draw_weights(network: Network, prior: Prior, inputs: Mapping[str, Any] | Non
         path: draw(prior, Parameter(path, value.shape, network.fan_in[path], value), drawn)
         for path, value in network.params.items()
     }
+
+
+def drawn_outputs(
+    net: Any, prior: Prior, answer: Callable[[Array], Array], x: Array, inputs: Mapping[str, Array]
+) -> Array:
+    """f_theta(x), theta ~ p(theta) with the conditions of the prior, (rows, outputs). Called inside a NumPyro program.
+
+    Arguments:
+        answer: what is predicted, from the outputs, which conditions are about.
+        inputs: of the model's own.
+    """
+    network = functional(net, x)
+    theta = draw_weights(network, prior, inputs)
+    impose(terms_of(prior), partial(network.apply, theta), answer, inputs)
+    return network.apply(theta, x)
 
 
 def initial_weights(net: Any) -> Any:

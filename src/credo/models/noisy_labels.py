@@ -13,7 +13,6 @@ The true label is summed out, so that any method works: p(y | x, theta) = Σ_k p
 """
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -23,13 +22,13 @@ from credo._checks import require_at_least, require_one_of
 from credo.data import is_observed
 from credo.models import priors
 from credo.models.classification import class_distribution, probs
-from credo.models.imposed import impose, imposed_by
+from credo.models.imposed import imposed_by
 from credo.models.label_noise import KINDS, as_label_noise
-from credo.models.network import check_symmetries, draw_weights, initial_weights, num_outputs
+from credo.models.network import check_symmetries, drawn_outputs, initial_weights, num_outputs
 from credo.models.outliers import outliers, outliers_from_config
 from credo.models.program import Model
 from credo.models.rows import ModelConfig
-from credo.networks import functional, network_config
+from credo.networks import network_config
 from credo.typing import Array, Batch, Theta
 
 Kind = Literal["ncar", "nar", "nnar"]
@@ -87,10 +86,7 @@ def _mislabelled(
         require_at_least(2, annotators=annotators)
 
     def program(x: Array, y: Array | None = None, **inputs: Array) -> None:
-        network = functional(net, x)
-        theta = draw_weights(network, chosen_prior, inputs)
-        impose(terms, partial(network.apply, theta), probs, inputs)
-        logits = network.apply(theta, x)
+        logits = drawn_outputs(net, chosen_prior, probs, x, inputs)
         given = chosen_errors.draw(x, num_classes(logits.shape[-1]), annotators)
         with numpyro.plate("data", x.shape[0]):
             clean = numpyro.sample("clean", class_distribution(logits))

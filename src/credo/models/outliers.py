@@ -8,7 +8,6 @@ without them.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Literal
 
 import jax
@@ -19,7 +18,7 @@ import numpyro.distributions as dist
 
 from credo._checks import require_one_of
 from credo.models import likelihoods, priors
-from credo.models.imposed import impose, imposed_by
+from credo.models.imposed import imposed_by
 from credo.models.label_noise import (
     as_rate,
     draw_each,
@@ -29,13 +28,13 @@ from credo.models.label_noise import (
     scalar_prior,
 )
 from credo.models.likelihoods import FixedCovariance, FullCovariance
-from credo.models.network import check_symmetries, draw_weights, initial_weights, num_outputs
+from credo.models.network import check_symmetries, drawn_outputs, initial_weights, num_outputs
 from credo.models.noise_network import NoiseNetwork
 from credo.models.program import Model
 from credo.models.regression import check_outputs
 from credo.models.rows import ModelConfig
 from credo.models.sites import stripped
-from credo.networks import functional, network_config
+from credo.networks import network_config
 from credo.typing import Array, Batch, Theta
 
 KINDS = ("ncar", "nar", "nnar")
@@ -90,10 +89,7 @@ def outliers(
         return outputs[..., : targets_of(outputs.shape[-1])]
 
     def program(x: Array, y: Array | None = None, **inputs: Array) -> None:
-        network = functional(net, x)
-        theta = draw_weights(network, chosen_prior, inputs)
-        impose(terms, partial(network.apply, theta), mean, inputs)
-        outputs = network.apply(theta, x)
+        outputs = drawn_outputs(net, chosen_prior, mean, x, inputs)
         drawn = chosen_noise.draw(targets_of(outputs.shape[-1]))
         rate, wide = chosen_errors.draw(x, targets_of(outputs.shape[-1]))
         with numpyro.plate("data", x.shape[0]):

@@ -1,17 +1,16 @@
 """Bayesian regression: theta ~ p(theta), y ~ N(f_theta(x), Σ). Paper, figure "BBNs", (a)."""
 
-from functools import partial
 from typing import Any
 
 import jax.numpy as jnp
 import numpyro
 
 from credo.models import likelihoods, priors
-from credo.models.imposed import impose, imposed_by
-from credo.models.network import check_symmetries, draw_weights, initial_weights, num_outputs
+from credo.models.imposed import imposed_by
+from credo.models.network import check_symmetries, drawn_outputs, initial_weights, num_outputs
 from credo.models.program import Model
 from credo.models.rows import ModelConfig
-from credo.networks import functional, network_config
+from credo.networks import network_config
 from credo.typing import Array, Batch
 
 
@@ -42,10 +41,7 @@ def regression(net: Any, *, prior: Any = None, noise: Any = None) -> Model:
         return outputs[..., : targets_of(outputs.shape[-1])]
 
     def program(x: Array, y: Array | None = None, **inputs: Array) -> None:
-        network = functional(net, x)
-        theta = draw_weights(network, chosen_prior, inputs)
-        impose(terms, partial(network.apply, theta), mean, inputs)
-        outputs = network.apply(theta, x)
+        outputs = drawn_outputs(net, chosen_prior, mean, x, inputs)
         drawn = chosen_noise.draw(targets_of(outputs.shape[-1]))
         with numpyro.plate("data", x.shape[0]):
             observed = None if y is None else y.astype(jnp.float32)
