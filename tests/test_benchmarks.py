@@ -246,7 +246,6 @@ def test_tables_of_augmentation(monkeypatch: pytest.MonkeyPatch, capsys: pytest.
     assert "with masked" in shown
 
 
-@pytest.mark.full
 def test_table_of_conditions(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     few = {name: conditions.CONDITIONS[name] for name in ("plain", "bounded")}
     tiny = {"NETWORKS": {"20-3-1": [3]}, "NUM_ROWS": 300, "NUM_STEPS": 4, "NUM_ROUNDS": 1, "CONDITIONS": few}

@@ -157,7 +157,7 @@ def test_calibration_display(classifier):
     assert len(display.prob_true) > 0
 
 
-@pytest.mark.parametrize("monotone", [{"dose": "+"}, pytest.param([0, 1], marks=pytest.mark.full)])
+@pytest.mark.parametrize("monotone", [{"dose": "+"}, [0, 1]], ids=["names", "numbers"])
 def test_a_monotone_classifier(monotone):
     """Labels that contradict it: what the user knows wins over 40 rows, and is pickled."""
     contrary = np.where(FRAME["dose"] > 0, "no", "yes")

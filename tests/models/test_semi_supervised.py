@@ -40,7 +40,6 @@ def accuracies(method, seed):
 # -- what it does ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.full
 def test_four_labels_of_two_moons_are_enough(seed):
     """The first two sets, whatever the start. Which rows have labels decides: 5 of 140 sets stay below 97% (docs)."""
     assert min(accuracies(credo.MAP(), seed)) >= 0.97
@@ -59,7 +58,7 @@ def theta():
     return classification(NET).bind((X, RNG.integers(0, 3, 24))).initial_theta(random.key(0))
 
 
-@pytest.mark.parametrize("kind", ["graph", pytest.param("pseudo_labels", marks=pytest.mark.full)])
+@pytest.mark.parametrize("kind", ["graph", "pseudo_labels"])
 def test_the_weaker_the_assumption_the_less_unlabelled_rows_bring(kind, theta):
     data = credo.Data(X, LABELS)
     strong, weak = (semi_supervised(NET, kind, strength=strength).bind(data) for strength in (1.0, 1e-6))

@@ -35,7 +35,6 @@ def mean_figures(make: Callable[[int], Problem], seed: int) -> tuple[Figures, Fi
     return averaged(plain), averaged(conditioned)
 
 
-@pytest.mark.full
 def test_a_monotone_condition_makes_falls_ten_times_smaller(seed: int) -> None:
     plain, conditioned = figures(rising, SHORT, seed)
     assert conditioned["fall"] < plain["fall"] / FALLS
@@ -43,7 +42,6 @@ def test_a_monotone_condition_makes_falls_ten_times_smaller(seed: int) -> None:
     assert conditioned["held-out log-likelihood"] > plain["held-out log-likelihood"] - NO_LARGE_LOSS
 
 
-@pytest.mark.full
 def test_a_symmetric_condition_halves_the_error_on_fifty_rows(seed: int) -> None:
     plain, conditioned = figures(even, replace(SHORT, max_depth=7), seed)
     assert conditioned["test error"] < plain["test error"] / 2
