@@ -34,6 +34,16 @@ class Noise(Protocol):
     def to_config(self) -> dict[str, Any]: ...
 
 
+def num_targets(noise: Noise, outputs: int) -> int:
+    """How many targets a network with so many outputs is for."""
+    return outputs // noise.num_outputs(1)
+
+
+def means(noise: Noise, outputs: Array) -> Array:
+    """The outputs that are means of targets, which come first."""
+    return outputs[..., : num_targets(noise, outputs.shape[-1])]
+
+
 class _Independent(Described):
     """The outputs are the means of independent targets; what is drawn is their scales."""
 

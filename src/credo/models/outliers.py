@@ -8,6 +8,7 @@ without them.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import jax
@@ -82,14 +83,10 @@ def outliers(
     chosen_errors = _Outliers.of(kind, errors, wide, noise_net)
     terms = priors.terms_of(chosen_prior)
 
-    def targets_of(outputs: int) -> int:
-        return outputs // chosen_noise.num_outputs(1)
-
-    def mean(outputs: Array) -> Array:
-        return outputs[..., : targets_of(outputs.shape[-1])]
+    targets_of = partial(likelihoods.num_targets, chosen_noise)
 
     def program(x: Array, y: Array | None = None, **inputs: Array) -> None:
-        outputs = drawn_outputs(net, chosen_prior, mean, x, inputs)
+        outputs = drawn_outputs(net, chosen_prior, partial(likelihoods.means, chosen_noise), x, inputs)
         drawn = chosen_noise.draw(targets_of(outputs.shape[-1]))
         rate, wide = chosen_errors.draw(x, targets_of(outputs.shape[-1]))
         with numpyro.plate("data", x.shape[0]):

@@ -1,5 +1,6 @@
 """Bayesian regression: theta ~ p(theta), y ~ N(f_theta(x), Σ). Paper, figure "BBNs", (a)."""
 
+from functools import partial
 from typing import Any
 
 import jax.numpy as jnp
@@ -34,15 +35,9 @@ def regression(net: Any, *, prior: Any = None, noise: Any = None) -> Model:
     chosen_prior, chosen_noise = priors.as_prior(prior), likelihoods.as_noise(noise)
     terms = priors.terms_of(chosen_prior)
 
-    def targets_of(outputs: int) -> int:
-        return outputs // chosen_noise.num_outputs(1)
-
-    def mean(outputs: Array) -> Array:
-        return outputs[..., : targets_of(outputs.shape[-1])]
-
     def program(x: Array, y: Array | None = None, **inputs: Array) -> None:
-        outputs = drawn_outputs(net, chosen_prior, mean, x, inputs)
-        drawn = chosen_noise.draw(targets_of(outputs.shape[-1]))
+        outputs = drawn_outputs(net, chosen_prior, partial(likelihoods.means, chosen_noise), x, inputs)
+        drawn = chosen_noise.draw(likelihoods.num_targets(chosen_noise, outputs.shape[-1]))
         with numpyro.plate("data", x.shape[0]):
             observed = None if y is None else y.astype(jnp.float32)
             numpyro.sample("y", chosen_noise.around(outputs, drawn), obs=observed)

@@ -206,7 +206,7 @@ class _Tasks:
 
 def _around(noise: Noise, outputs: Array) -> Any:
     """The law of y around the network's outputs; draws what the noise has to learn."""
-    return noise.around(outputs, noise.draw(outputs.shape[-1] // noise.num_outputs(1)))
+    return noise.around(outputs, noise.draw(likelihoods.num_targets(noise, outputs.shape[-1])))
 
 
 def _linear(name: str, num_in: int, num_out: int) -> Theta:

@@ -123,7 +123,7 @@ class TaskProgram(Varying):
             return network.apply({**shared, **own}, row[None])[0]
 
         outputs = jax.vmap(of_row)({path: leaf[place] for path, leaf in theta.items()}, rows)
-        drawn = None if self.noise is None else self.noise.draw(outputs.shape[-1] // self.noise.num_outputs(1))
+        drawn = None if self.noise is None else self.noise.draw(likelihoods.num_targets(self.noise, outputs.shape[-1]))
         with numpyro.plate("data", x.shape[0]):
             if self.noise is None:
                 numpyro.sample("y", class_distribution(outputs), obs=y)

@@ -7,7 +7,7 @@ import numpy as np
 
 from credo._checks import require_at_least, require_positive
 from credo.data import Data
-from credo.models.conditions.columns import scales_of
+from credo.models.conditions.columns import in_sds
 from credo.models.conditions.condition import PREFERRED, Function, Labelled, checked_points
 from credo.models.conditions.edges import at_ends, nearest_edges
 from credo.models.conditions.outputs import means
@@ -29,8 +29,7 @@ class CloseValues(Labelled):
 
     def prepare_data(self, data: Data) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         points = checked_points(self.name, data.x)
-        scales = scales_of(points)
-        edges, squared = nearest_edges(self.name, points / np.where(scales > 0, scales, 1), self.k)
+        edges, squared = nearest_edges(self.name, in_sds(points), self.k)
         least = LEAST_LENGTH**2 * np.median(squared)
         if least == 0:
             raise ValueError(f"{self.name}: most inputs are equal to their neighbours, so there are no distances")

@@ -58,3 +58,9 @@ def scales_of(points: np.ndarray) -> np.ndarray:
     if points.ndim == 2:
         return points.std(axis=0, dtype=np.float64).astype(points.dtype)
     return np.full(points.shape[1:], points.std(dtype=np.float64), points.dtype)
+
+
+def in_sds(points: np.ndarray) -> np.ndarray:
+    """Points in units of the standard deviations of their columns; those that do not vary stay as they are."""
+    scales = scales_of(points)
+    return points / np.where(scales > 0, scales, 1)

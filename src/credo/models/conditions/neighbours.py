@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from credo._checks import require_at_least, require_positive
-from credo.models.conditions.columns import scales_of
+from credo.models.conditions.columns import in_sds
 from credo.models.conditions.condition import PREFERRED, Function, Ready, checked_points
 from credo.models.conditions.edges import at_ends, nearest_edges
 from credo.models.conditions.outputs import means
@@ -32,8 +32,7 @@ class Neighbours(Ready):
 
     def prepare(self, x: np.ndarray) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         points = checked_points(self.name, x)
-        scales = scales_of(points)
-        edges, squared = nearest_edges(self.name, points / np.where(scales > 0, scales, 1), self.k)
+        edges, squared = nearest_edges(self.name, in_sds(points), self.k)
         weights = np.ones(len(edges)) if self.length is None else np.exp(-squared / (2 * self.length**2))
         return np.arange(len(edges), dtype=np.int32), {
             "points": points,

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from credo.data import Data
-from credo.models.conditions.columns import scales_of
+from credo.models.conditions.columns import in_sds
 from credo.models.conditions.condition import PREFERRED, Function, Labelled, checked_points
 from credo.models.conditions.outputs import logits
 from credo.typing import Array
@@ -39,8 +39,7 @@ class PseudoLabels(Labelled):
 
     def prepare_data(self, data: Data) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         points = checked_points(self.name, data.x)
-        scales = scales_of(points)
-        x = (points / np.where(scales > 0, scales, 1)).reshape(data.size, -1)
+        x = in_sds(points).reshape(data.size, -1)
         told = _numbers if data.y.dtype.kind == "f" else _classes
         constants = told(self.simple, x, data.y, data.labelled)
         unlabelled = points[~data.labelled]

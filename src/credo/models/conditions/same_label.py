@@ -17,7 +17,7 @@ import numpy as np
 
 from credo._checks import require_at_least, require_positive
 from credo.data import Data
-from credo.models.conditions.columns import scales_of
+from credo.models.conditions.columns import in_sds
 from credo.models.conditions.condition import PREFERRED, Function, Labelled, checked_points
 from credo.models.conditions.edges import at_ends, nearest_edges
 from credo.models.conditions.outputs import logits
@@ -43,7 +43,7 @@ class SameLabel(Labelled):
 
     def prepare_data(self, data: Data) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         points = checked_points(self.name, data.x)
-        edges, squared = nearest_edges(self.name, points / _positive(scales_of(points)), self.k)
+        edges, squared = nearest_edges(self.name, in_sds(points), self.k)
         way = np.maximum(self.rate * relative(self.name, squared) ** (POWER / 2), LEAST)
         ends, ways = paths_to_labels(edges, way, data.labelled)
         pairs, all_ways = np.concatenate([edges, ends]), np.concatenate([way, ways])
@@ -125,7 +125,3 @@ def relative(name: str, squared: np.ndarray) -> np.ndarray:
     if not len(apart):
         raise ValueError(f"{name}: all inputs are equal to their neighbours, so there are no distances between them")
     return squared / np.median(apart)
-
-
-def _positive(scales: np.ndarray) -> np.ndarray:
-    return np.where(scales > 0, scales, 1)
