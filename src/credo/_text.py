@@ -1,4 +1,4 @@
-"""Words for error messages."""
+"""Words for error messages and tables."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -12,3 +12,16 @@ def nearest(word: str, known: Iterable[str]) -> str:
     """
     match = get_close_matches(str(word), list(known), n=1, cutoff=0.5)
     return f"; did you mean {match[0]!r}?" if match else ""
+
+
+def in_bytes(num: float) -> str:
+    """A size that people read.
+
+    >>> in_bytes(3_500_000)
+    '3.5 MB'
+    """
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if num < 1000:
+            return f"{num:.3g} {unit}"
+        num /= 1000
+    return f"{num:.3g} TB"

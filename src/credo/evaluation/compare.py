@@ -10,7 +10,7 @@ import pandas
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 
-from credo._text import nearest
+from credo._text import in_bytes, nearest
 from credo.data import Data, as_data
 from credo.evaluation.evaluate import NUM_RESAMPLES, Scores, evaluate
 from credo.evaluation.recalibration import Recalibrated
@@ -76,7 +76,7 @@ class Comparison:
         costs = {
             "training_seconds": ("training", _seconds),
             "microseconds_per_row": ("per row", lambda value: f"{value:,.3g} µs"),
-            "num_bytes": ("memory", _bytes),
+            "num_bytes": ("memory", in_bytes),
         }
         evidence = ["log evidence"] if self.evidences else []
         labels = [first.label(name) for name in self.columns]
@@ -193,11 +193,3 @@ def _seconds_to_predict(predictive: Predictive) -> float:
 
 def _seconds(value: float) -> str:
     return f"{value:.2g} s" if value < 100 else f"{value / 60:.1f} min"
-
-
-def _bytes(num: float) -> str:
-    for unit in ("B", "kB", "MB"):
-        if num < 1000:
-            return f"{num:.3g} {unit}"
-        num /= 1000
-    return f"{num:.3g} GB"
