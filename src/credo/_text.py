@@ -1,4 +1,4 @@
-"""Words for error messages and tables."""
+"""Words for messages and errors."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -14,14 +14,14 @@ def nearest(word: str, known: Iterable[str]) -> str:
     return f"; did you mean {match[0]!r}?" if match else ""
 
 
-def in_bytes(num: float) -> str:
+def size_in_words(num_bytes: float) -> str:
     """A size that people read.
 
-    >>> in_bytes(3_500_000)
+    >>> size_in_words(3_500_000)
     '3.5 MB'
     """
     for unit in ("bytes", "kB", "MB", "GB"):
-        if num < 1000:
-            return f"{num:.3g} {unit}"
-        num /= 1000
-    return f"{num:.3g} TB"
+        if num_bytes < 1000:
+            return f"{num_bytes:.3g} {unit}"
+        num_bytes /= 1000
+    return f"{num_bytes:.3g} TB"

@@ -10,7 +10,7 @@ import pandas
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 
-from credo._text import in_bytes, nearest
+from credo._text import size_in_words, nearest
 from credo.data import Data, as_data
 from credo.evaluation.evaluate import NUM_RESAMPLES, Scores, evaluate
 from credo.evaluation.recalibration import Recalibrated
@@ -76,7 +76,7 @@ class Comparison:
         costs = {
             "training_seconds": ("training", _seconds),
             "microseconds_per_row": ("per row", lambda value: f"{value:,.3g} µs"),
-            "num_bytes": ("memory", in_bytes),
+            "num_bytes": ("memory", size_in_words),
         }
         evidence = ["log evidence"] if self.evidences else []
         labels = [first.label(name) for name in self.columns]
