@@ -10,7 +10,7 @@ import pandas
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 
-from credo._text import size_in_words, nearest
+from credo._text import nearest, size_in_words
 from credo.data import Data, as_data
 from credo.evaluation.evaluate import NUM_RESAMPLES, Scores, evaluate
 from credo.evaluation.recalibration import Recalibrated

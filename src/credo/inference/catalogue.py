@@ -77,9 +77,8 @@ class Entry:
         """What there is to say about it beside its settings, by label."""
         guide, example = self.type.guide, self.example
         said = {label: getattr(guide, name) for name, label in LABELS.items()}
-        said["stores"] += (
-            f": {example.stored}, {size_in_words(example.num_bytes)}, for a model of {example.num_parameters:,} parameters"
-        )
+        size = size_in_words(example.num_bytes)
+        said["stores"] += f": {example.stored}, {size}, for a model of {example.num_parameters:,} parameters"
         able = [what for what, can in self.abilities.items() if can]
         exactness = {"exact?": f"{guide.exact}: {EXACTNESS[guide.exact]}"}
         trouble = {"if it fails": self.type().words.if_non_finite}
