@@ -167,7 +167,7 @@ def compare(
     columns = REGRESSION_COLUMNS if first.task == "regression" else CLASSIFICATION_COLUMNS
     return Comparison(
         scores={name: scores[name] for name in ordered},
-        costs={name: _cost(posteriors[name], test.x, num_draws) for name in ordered},
+        costs={name: cost_of(posteriors[name], test.x, num_draws) for name in ordered},
         by=by,
         columns=tuple(dict.fromkeys([by, *columns])),
         evidences={name: found for name in ordered if (found := _log_evidence(posteriors[name])) is not None},
@@ -179,7 +179,8 @@ def _log_evidence(posterior: Any) -> float | None:
     return getattr(getattr(posterior, "evidence", None), "log_evidence", None)
 
 
-def _cost(posterior: Posterior | Recalibrated, x: np.ndarray, num_draws: int | None) -> Cost:
+def cost_of(posterior: Posterior | Recalibrated, x: np.ndarray, num_draws: int | None = None) -> Cost:
+    """What a posterior costs: training, predicting these rows, keeping it."""
     seconds = min(_seconds_to_predict(posterior.predict(x, num_draws=num_draws)) for _ in range(NUM_TIMINGS))
     return Cost(posterior.provenance.seconds, 1e6 * seconds / len(x), posterior.num_bytes)
 
