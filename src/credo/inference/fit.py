@@ -168,8 +168,8 @@ class Job:
 
     def _on_features(self, method: Method, model: Model, data: Batch) -> tuple[Model, Batch, Batch | None]:
         """Model, data and held-out data, on features that are computed once where all points are constants."""
-        found = None if method.plan().acts_inside else on_features(model)
-        if found is None or not found.fits(data.x.shape[0], data.x[0].size):
+        found = None if method.plan().acts_inside else on_features(model, data.x.shape[0])
+        if found is None:
             return model, data, self.held_out
         held_out = None if self.held_out is None else found.batch(self.held_out)
         return found.model, found.batch(data), held_out

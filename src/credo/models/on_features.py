@@ -6,6 +6,7 @@ depends on x and on points alone gives the same numbers in every gradient: they 
     log p(theta, D) = log p(theta) + Σ log p(y | f_theta(g(x)))        g(x) in place of x
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -15,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from credo import random
 from credo._blocks import block_size, by_block, joined
 from credo.models.priors import Drawn, Parameter, Prior, draw, on_network, prior_at
 from credo.models.program import Model
@@ -33,37 +35,48 @@ class OnFeatures:
     """A model of features in place of inputs, with the same theta.
 
     Arguments:
-        model: bound to the shape of features; its log joint density is that of the whole model, up to what
-            regularises the points, which is constant.
+        model: bound to the shape of features; its log joint density is that of the whole model, but for `constant`.
         function: from rows of x, in the model's units, to their features (rows, num_features).
+        constant: what regularises the points adds to the log joint of the whole model.
     """
 
     model: Model
     function: Callable[[Array], Array]
     num_features: int
+    constant: float
 
     def batch(self, batch: Batch) -> Batch:
         """The same rows by their features, computed block by block."""
         x = np.asarray(batch.x)
         size = block_size(len(x), x[0].size, ROWS_AT_ONCE)
-        return batch._replace(x=jnp.asarray(joined(by_block(self.function, [x], size))))
-
-    def fits(self, num_rows: int, inputs_per_row: int) -> bool:
-        """Whether the features of so many rows may be held in memory."""
-        return 4 * num_rows * (self.num_features - inputs_per_row) <= MAX_BYTES
+        return batch._replace(x=jnp.asarray(joined(by_block(self.function, [x], size, what="Computing features"))))
 
 
-@lru_cache(maxsize=16)  # the same model is the same program, which is compiled once
-def on_features(model: Model) -> OnFeatures | None:
+def on_features(model: Model, num_rows: int) -> OnFeatures | None:
     """The model on features, or None where the whole network is needed.
 
     That is: where points are still to be learned, or there are none; where the program is the user's own, or something
-    besides the network looks at x (label noise of x); where x changes (augmentations); and where the prior looks at
-    other inputs (conditions).
+    besides the network looks at x (label noise of x); where x changes (augmentations); where the prior looks at other
+    inputs (conditions); and where the features of all rows would take too much memory.
 
     Arguments:
         model: bound to the shape of the data.
+
+    >>> from credo.models import last_layer, regression
+    >>> from credo.networks import MLP, functional
+    >>> x, net = np.zeros((9, 3)), MLP([50, 20], out=1)
+    >>> model = last_layer(regression(net), trained=functional(net, x).params).bind((x, np.zeros(9)))
+    >>> on_features(model, 9).num_features
+    20
     """
+    found = _on_features(model)
+    if found is None or 4 * num_rows * (found.num_features - math.prod(model.example().x.shape[1:])) > MAX_BYTES:
+        return None
+    return found
+
+
+@lru_cache(maxsize=16)  # the same model is the same program, which is compiled once
+def _on_features(model: Model) -> OnFeatures | None:
     recipe = model.recipe
     if recipe is None or not recipe.sees_x_by_network or not model.points or not model.frozen_xi.keys() >= model.points:
         return None
@@ -80,7 +93,9 @@ def on_features(model: Model) -> OnFeatures | None:
     rows: Any = replace(model.rows, x_shape=(len(x), found.num_features))  # type: ignore[type-var]
     others = {name: value for name, value in model.frozen_xi.items() if name not in model.points}
     own = replace(made, rows=rows, local=model.local, predicts=model.predicts).freeze(others)
-    return OnFeatures(own, jax.jit(found.features), found.num_features)
+    theta = own.initial_theta(random.key(0))
+    constant = jax.jit(lambda theta: model.log_prior(theta) - own.log_prior(theta))(theta)
+    return OnFeatures(own, jax.jit(found.features), found.num_features, float(constant))
 
 
 @dataclass(frozen=True)
