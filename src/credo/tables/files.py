@@ -182,7 +182,7 @@ def _arrays(path: Path) -> dict[str, np.ndarray]:
             arrays = {name: stored[name] for name in stored.files}
     except Exception as error:  # a damaged archive can raise anything
         raise ValueError(f"{path} is not an NPZ file of plain arrays, or it is damaged: {error}") from error
-    columns = {}
+    columns: dict[str, np.ndarray] = {}
     for name, array in arrays.items():
         if array.ndim == 2:
             columns |= {f"{name}{place}": column for place, column in enumerate(array.T, start=1)}
