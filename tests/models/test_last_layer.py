@@ -15,6 +15,7 @@ import credo
 from credo import augmentations, conditions, random
 from credo.inference import fit as fitting
 from credo.models import last_layer, on_features, priors
+from credo.models.places import places_of
 from credo.testing import same_bits
 from tests.kills import fit_through_kills, write_at_every_chunk
 from tests.statistical.moments import assert_moments
@@ -291,6 +292,23 @@ def test_a_fit_on_features_predicts_from_raw_inputs_and_is_saved_with_its_trunk(
     # The trunk is as it was, and matters: without what it was trained to, predictions are others.
     frozen = again.models[0].bind(data).points
     assert frozen == {path for path in trained if not path.startswith(("head", "out"))}
+
+
+def test_auto_samples_a_small_head_and_takes_no_ensemble_of_a_large_one():
+    small = credo.choose(last_layer(REGRESSION, trained=TRAINED), credo.Data(X, Y))
+    assert isinstance(small.method, credo.NUTS)
+    wide = credo.models.regression(credo.networks.MLP([6, 2000], out=1))
+    params = credo.networks.functional(credo.networks.MLP([6, 2000], out=1), X).params
+    many = credo.Data(np.tile(X, (200, 1)), np.tile(Y, 200))
+    assert isinstance(credo.choose(wide, many).method, credo.DeepEnsemble)
+    chosen = credo.choose(last_layer(wide, trained=params), many)
+    assert isinstance(chosen.method, credo.BayesByBackprop)
+    assert "too many to sample" in chosen.why
+
+
+def test_dropout_masks_act_on_the_features_that_points_make():
+    bound = last_layer(REGRESSION, trained=TRAINED).bind((X, Y))
+    assert [(place.name, place.num_units) for place in places_of(bound)] == [("head.kernel", 4)]
 
 
 def test_points_that_are_found_first_are_features_for_the_method(monkeypatch):
