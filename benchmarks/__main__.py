@@ -25,10 +25,11 @@ BENCHMARKS = (
     "semi_supervised",
     "augmentation",
     "tasks",
+    "last_layer",
     "ood",
     "uci",
 )
-WITH_OPTIONS = ("uci", "ood", "semi_supervised", "supervision")
+WITH_OPTIONS = ("uci", "ood", "semi_supervised", "supervision", "last_layer")
 LONG = ("uci",)
 
 

@@ -134,6 +134,14 @@ def self_supervised(x, y=None):
             numpyro.sample("y", dist.Normal(network(θ_t, l), 0.1), obs=y)
 
 
+def last_layer(x, y=None):
+    w = numpyro.param("w", jnp.ones(3))
+    θ = numpyro.sample("θ", WEIGHTS)
+    with numpyro.plate("data", len(x)):
+        l = numpyro.deterministic("l", jnp.tanh(w * x))  # noqa: E741
+        numpyro.sample("y", dist.Normal(network(θ, l), 0.1), obs=y)
+
+
 @dataclass(frozen=True)
 class Picture:
     """A program, the data that it is for, where the paper has it, and what to see."""
@@ -241,6 +249,13 @@ PICTURES = (
         'figure "PGM models", e',
         "The pretext task takes its labels `yₚ` from the inputs themselves; the layer l serves both tasks. `y` is the "
         "paper's yₜ.",
+    ),
+    Picture(
+        last_layer,
+        'figure "PGM and BNN corresponding to a last-layer model"',
+        "The weights w of all layers but the last are parameters, points that are learned or given; the features l are "
+        "what they make of x. `credo.models.last_layer(model)` makes such a model of any other: see "
+        "[last layers](last_layers.md).",
     ),
 )
 

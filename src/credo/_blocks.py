@@ -33,7 +33,11 @@ def block_size(num_rows: int, inputs_per_row: int, limit: int, num_workers: int 
 
 
 def by_block(
-    function: Callable[..., Tree], arrays: Sequence[np.ndarray], size: int, num_workers: int = 1
+    function: Callable[..., Tree],
+    arrays: Sequence[np.ndarray],
+    size: int,
+    num_workers: int = 1,
+    what: str = "Predicting",
 ) -> list[Tree]:
     """function(*arrays) on each block of rows, spread over threads; rows are the first axis of what it returns."""
 
@@ -48,7 +52,7 @@ def by_block(
     if len(starts) == 1:
         return [one(0)]
     with ThreadPoolExecutor(num_workers) as pool:
-        return list(tracked(pool.map(one, starts), len(starts), "Predicting"))
+        return list(tracked(pool.map(one, starts), len(starts), what))
 
 
 def joined(blocks: Sequence[Tree]) -> Tree:

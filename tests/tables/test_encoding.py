@@ -50,6 +50,28 @@ def learned(table, cells):
     return Encoding.learn(table(text), "y").columns[0]
 
 
+def test_many_numbers_side_by_side_are_one_line(tmp_path):
+    x = np.random.default_rng(0).normal(size=(50, 30))
+    x[3, 20] = np.nan
+    np.savez(tmp_path / "t.npz", x=x, y=x[:, 0])
+    encoding = Encoding.learn(tmp_path / "t.npz", "y")
+    lines = dict(encoding.says_in_short)
+    assert list(lines) == ["x1 … x20", "x21", *(f"x{place}" for place in range(22, 31)), "y"]
+    assert lines["x1 … x20"] == f"20 columns of numbers, {x[:, :20].min():g} to {x[:, :20].max():g}"
+    assert lines["x21"] == dict(encoding.says)["x21"]
+    assert len(encoding.says) == 31
+
+
+def test_columns_of_few_numbers_are_told_from_those_of_many(tmp_path):
+    """Numbers are not all counted, but as many as it takes."""
+    num = 2000
+    codes, constant, late = np.arange(num) % 7, np.full(num, 5.5), np.where(np.arange(num) < 1900, 1, np.arange(num))
+    np.savez(tmp_path / "t.npz", a=np.linspace(0, 1, num), constant=constant, late=late, y=codes)
+    encoding = Encoding.learn(tmp_path / "t.npz", "y")
+    assert [type(column) for column in encoding.columns] == [Numeric, Constant, Numeric]
+    assert encoding.target.task == "multi-class"
+
+
 def test_every_kind_of_column(houses):
     kinds = {column.name: type(column) for column in houses.columns}
     assert kinds == {

@@ -65,6 +65,8 @@ def test_a_matrix_has_numbered_columns(tmp_path):
     np.savez(tmp_path / "t.npz", x=np.arange(6.0).reshape(3, 2), y=np.arange(3))
     assert open_table(tmp_path / "t.npz").columns == ("x1", "x2", "y")
     assert rows(tmp_path / "t.npz")[1] == (2.0, 3.0, 1)
+    np.savez(tmp_path / "t.npz", label=np.array(["a", "b"]), embedding=np.eye(2))
+    assert open_table(tmp_path / "t.npz").columns == ("label", "embedding1", "embedding2")
 
 
 @pytest.mark.parametrize(

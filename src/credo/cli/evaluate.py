@@ -29,6 +29,6 @@ def evaluate(
     voice.result(scores.to_dict())
     if report is not None:
         title = f"What the network knows about {loaded.encoding.target.name}"
-        columns = loaded.encoding.says
+        columns = loaded.encoding.says_in_short
         path = credo.report(loaded.posterior, data, report, title=title, scores=scores, columns=columns)
         voice.say(f"Report to open in a browser: {path.resolve()}")

@@ -120,7 +120,7 @@ def _describe(voice: Voice, prepared: "Prepared") -> None:
     voice.say(f"{config.data}: {prepared.data.size:,} rows{rounded}")
     if said := unlabelled_in_words(prepared.data, config):
         voice.say(said)
-    voice.table(("column", "what was done with it"), encoding.says)
+    voice.table(("column", "what was done with it"), encoding.says_in_short)
     bound = prepared.model.bind(prepared.data)
     voice.say(f"Task: {encoding.target.says}")
     voice.say(f"Network: {config.network}, {encoding.num_inputs} inputs, {bound.num_parameters:,} parameters")

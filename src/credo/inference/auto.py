@@ -81,7 +81,8 @@ def rules() -> dict[str, str]:
     return {
         "latents for each row": "bayes_by_backprop",
         "a prior or a noise to be learned": "laplace; bayes_by_backprop for a program without a network",
-        "layers that are points": "bayes_by_backprop",
+        "layers that are points": "bayes_by_backprop; where they are given, only if the others are too many for nuts "
+        "and mclmc",
         f"up to {MAX_PARAMETERS_OF_NUTS} parameters, and {MAX_WORK_OF_NUTS:,} parameters × rows": "nuts; "
         f"parallel_tempering for a program without a network, up to {MAX_PARAMETERS_OF_TEMPERING} parameters",
         f"beyond, up to {MAX_PARAMETERS_OF_ENSEMBLES:,} parameters, with true labels summed out": "bayes_by_backprop",
@@ -122,6 +123,9 @@ def _by_size(model: Model, num_rows: int, num_points: int) -> Choice:
     if num <= MAX_PARAMETERS_OF_MCLMC and work <= MAX_WORK_OF_MCLMC:
         sampler = LONG_CHAINS if work <= MAX_WORK_OF_LONG_CHAINS else SHORT_CHAINS
         return Choice(sampler, "too many for NUTS to be quick, so four chains of MCLMC sample around as many modes")
+    if model.points:
+        # Members would agree: a single layer on features that are given has one mode.
+        return Choice(_variational(num_rows), "too many to sample, so variational inference learns what is no point")
     if num <= MAX_PARAMETERS_OF_ENSEMBLES:
         ensemble = DeepEnsemble(_training(num_rows), members=5)
         return Choice(ensemble, "too many to sample, so an ensemble of five is trained on minibatches")

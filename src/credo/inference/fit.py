@@ -20,6 +20,7 @@ from credo.inference.needs import refuse_if_too_large
 from credo.inference.outcome import NonFiniteError, Outcome
 from credo.inference.registry import as_method
 from credo.inference.variational.vi import BayesByBackprop
+from credo.models.on_features import on_features
 from credo.models.program import Model
 from credo.posterior import Posterior, load
 from credo.posterior.architectures import Architectures
@@ -105,14 +106,20 @@ class Job:
         _refuse_if_too_large([(method, bound)])
         batch = self.data.batch()
         bound = self._with_learned_xi(method, bound, batch)
+        own, batch, held_out = self._on_features(method, bound, batch)
+
+        def placed(posterior: Any) -> Posterior:
+            whole = posterior if own is bound else posterior.with_model(lambda found: bound.freeze(found.frozen_xi))
+            return whole.placed(self.data)
+
         try:
-            starts = self._starts(method, bound, batch)
-            outcome = self._run(method, bound, batch, starts=starts, held_out=self.held_out)
+            starts = self._starts(method, own, batch)
+            outcome = self._run(method, own, batch, starts=starts, held_out=held_out)
         except NonFiniteError as error:
             if error.posterior is not None:
-                error.posterior = error.posterior.placed(self.data)
+                error.posterior = placed(error.posterior)
             raise
-        return method.posterior(bound, outcome).placed(self.data)
+        return placed(method.posterior(own, outcome))
 
     def fit_each(self, models: Sequence[Model], method: Method) -> Posterior:
         """An ensemble of several models: the members of each are one run."""
@@ -158,6 +165,14 @@ class Job:
         )
         found = first.posterior(model, replace(outcome, stages=None)).model.frozen_xi
         return model.freeze({name: found[name] for name in (*others, *points)})
+
+    def _on_features(self, method: Method, model: Model, data: Batch) -> tuple[Model, Batch, Batch | None]:
+        """Model, data and held-out data, on features that are computed once where all points are constants."""
+        found = None if method.plan().acts_inside else on_features(model, data.x.shape[0])
+        if found is None:
+            return model, data, self.held_out
+        held_out = None if self.held_out is None else found.batch(self.held_out)
+        return found.model, found.batch(data), held_out
 
     def _starts(self, method: Method, model: Model, data: Batch) -> Theta | None:
         """Where another method is to find the starting points, run it first: one member per chain, from the prior."""

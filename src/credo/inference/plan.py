@@ -23,6 +23,7 @@ class Plan:
         learns_points: whether it learns the weights of point layers (`credo.priors.point`) as well.
         fixed_density: whether all steps must see the same density: what the likelihood averages over (augmentations) is
             drawn once and for all then, and not afresh in each step.
+        acts_inside: whether the method acts inside the network, as masks of dropout do, so that it must be whole.
         leaves_draws: whether the posterior is made of draws of theta, from which another method can start.
     """
 
@@ -41,6 +42,7 @@ class Plan:
     learns_points: bool = False
     leaves_draws: bool = False
     fixed_density: bool = False
+    acts_inside: bool = False
 
     @property
     def steps_per_cycle(self) -> int:

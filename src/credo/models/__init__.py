@@ -8,6 +8,7 @@ from credo.models import augmentations, conditions, likelihoods, pretexts, prior
 from credo.models.activations import activations, activations_from_config
 from credo.models.augmented import augmented
 from credo.models.classification import classification
+from credo.models.last_layer import last_layer
 from credo.models.noisy_labels import noisy_labels, noisy_labels_from_config
 from credo.models.outliers import outliers
 from credo.models.paperfold import paperfold
@@ -66,6 +67,7 @@ __all__ = [
     "classification",
     "conditions",
     "from_config",
+    "last_layer",
     "noisy_labels",
     "outliers",
     "paperfold",

@@ -68,10 +68,19 @@ def augmented(model: Model, transform: Any, *, num_draws: int | Literal["all"] =
             num_draws=num_draws,
             average=bool(average),
         )
+
+    def again(made: Model) -> Model:
+        return augmented(made, transform, num_draws=num_draws, average=average)
+
     # What was bound before knows nothing of the augmentation.
     unbound = replace(model, rows=None, constants=type(model.constants)())
     return replace(
-        unbound, program=Without(model.program), inputs=Augmented(model.inputs, views), config=config, views=views
+        unbound,
+        program=Without(model.program),
+        inputs=Augmented(model.inputs, views),
+        config=config,
+        views=views,
+        recipe=None if model.recipe is None else model.recipe.then(again),
     )
 
 

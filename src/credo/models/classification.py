@@ -12,6 +12,7 @@ from credo.models import priors
 from credo.models.imposed import imposed_by
 from credo.models.network import check_symmetries, drawn_outputs, initial_weights, num_outputs
 from credo.models.program import Model
+from credo.models.recipe import Recipe
 from credo.models.rows import ModelConfig
 from credo.networks import network_config
 from credo.typing import Array, Batch
@@ -50,6 +51,7 @@ def classification(net: Any, *, prior: Any = None) -> Model:
         initial=initial_weights(net),
         check=check,
         labels=True,
+        recipe=Recipe(lambda net, prior: classification(net, prior=prior), net, chosen_prior),
     )
 
 

@@ -8,7 +8,19 @@ import jax
 from numpyro import handlers
 
 from credo.models.imposed import impose
-from credo.models.priors import ByPath, Consistent, Drawn, Parameter, Prior, Transferred, draw, prior_at, terms_of
+from credo.models.priors import (
+    ByPath,
+    Consistent,
+    Drawn,
+    LastLayers,
+    Parameter,
+    Prior,
+    Transferred,
+    draw,
+    on_network,
+    prior_at,
+    terms_of,
+)
 from credo.networks.functional import Network, functional
 from credo.networks.symmetries import symmetries
 from credo.typing import Array, Theta
@@ -41,7 +53,7 @@ def drawn_outputs(
         inputs: of the model's own.
     """
     network = functional(net, x)
-    theta = draw_weights(network, prior, inputs)
+    theta = draw_weights(network, on_network(prior, network, x), inputs)
     impose(terms_of(prior), partial(network.apply, theta), answer, inputs)
     return network.apply(theta, x)
 
@@ -71,13 +83,14 @@ def check_paths(paths: list[str], prior: Prior) -> None:
     taken = [path for path in paths if path in RESERVED]
     if taken:
         raise ValueError(f"the network has a parameter named {taken[0]!r}, which is a site of the model; rename it")
-    if isinstance(prior, ByPath | Consistent | Transferred):
+    if isinstance(prior, ByPath | Consistent | LastLayers | Transferred):
         prior.check(paths)
 
 
 def check_symmetries(net: Any, prior: Prior, x: Any) -> None:
     """Refuse a prior that removes a symmetry which the network does not have: it would remove functions instead."""
     network = functional(net, x)
+    prior = on_network(prior, network, x)
     own = {path: prior_at(prior, path) for path in network.params}
     claims = {path: one.breaks for path, one in own.items() if hasattr(one, "breaks")}
     if not claims:

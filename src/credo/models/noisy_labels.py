@@ -27,6 +27,7 @@ from credo.models.label_noise import KINDS, as_label_noise
 from credo.models.network import check_symmetries, drawn_outputs, initial_weights, num_outputs
 from credo.models.outliers import outliers, outliers_from_config
 from credo.models.program import Model
+from credo.models.recipe import Recipe
 from credo.models.rows import ModelConfig
 from credo.networks import network_config
 from credo.typing import Array, Batch, Theta
@@ -112,8 +113,20 @@ def _mislabelled(
         errors=chosen_errors.to_config(),
         annotators=annotators,
     )
-    inputs = imposed_by(terms, chosen_prior)
-    return Model(program, inputs=inputs, config=config, initial=initial, check=check, predicts="clean", labels=True)
+
+    def make(net: Any, prior: Any) -> Model:
+        return _mislabelled(net, kind, prior=prior, errors=errors, noise_net=noise_net, annotators=annotators)
+
+    return Model(
+        program,
+        inputs=imposed_by(terms, chosen_prior),
+        config=config,
+        initial=initial,
+        check=check,
+        predicts="clean",
+        labels=True,
+        recipe=Recipe(make, net, chosen_prior, sees_x_by_network=kind != "nnar"),
+    )
 
 
 def num_classes(outputs: int) -> int:

@@ -32,6 +32,7 @@ from credo.models.likelihoods import FixedCovariance, FullCovariance
 from credo.models.network import check_symmetries, drawn_outputs, initial_weights, num_outputs
 from credo.models.noise_network import NoiseNetwork
 from credo.models.program import Model
+from credo.models.recipe import Recipe
 from credo.models.regression import check_outputs
 from credo.models.rows import ModelConfig
 from credo.models.sites import stripped
@@ -114,8 +115,19 @@ def outliers(
         noise=chosen_noise.to_config(),
         **chosen_errors.to_config(),
     )
-    inputs = imposed_by(terms, chosen_prior)
-    return Model(program, inputs=inputs, config=config, initial=initial, check=check, predicts="clean")
+
+    def make(net: Any, prior: Any) -> Model:
+        return outliers(net, kind, prior=prior, noise=noise, errors=errors, wide=wide, noise_net=noise_net)
+
+    return Model(
+        program,
+        inputs=imposed_by(terms, chosen_prior),
+        config=config,
+        initial=initial,
+        check=check,
+        predicts="clean",
+        recipe=Recipe(make, net, chosen_prior, sees_x_by_network=kind != "nnar"),
+    )
 
 
 def contaminated(law: dist.Distribution, rate: Array, wide: Array) -> dist.Distribution:

@@ -82,10 +82,13 @@ def places_of(model: Model, *, inputs: bool = False) -> tuple[Place, ...]:
     with Masks({}, look=True) as found:
         jax.eval_shape(log_likelihood, template)
     masks = {layer.name: jax.ShapeDtypeStruct((layer.num_units,), jnp.float32) for layer in found.layers}
-    leaves = {**template, **masks}
+    # What leaves a point layer is inside the network too, but no mask acts on its weights.
+    free = replace(model, xi=None).xi_template
+    points = {name: free[name] for name in model.points}
+    leaves = {**template, **points, **masks}
     flow = _Units(frozenset(masks))
     flow.look(trace(log_likelihood, leaves)[0], leaves)
-    kernels = flow.kernels.items()
+    kernels = [(name, kernel) for name, kernel in flow.kernels.items() if name in template]
     if not masks:
         return tuple(
             Place(name, int(kernel.units.max()) + 1, None, {name: kernel.units})

@@ -83,6 +83,8 @@ class Model(Densities):
             summed out, or a site that the program has integrated out by hand, with `infer={"marginalised": True}`.
         labels: whether y holds class labels: whole numbers with NaN among them are labels then, some of them missing.
         views: what the likelihood of a row is averaged over, from `credo.models.augmented`.
+        recipe: the network and the prior that the model is made of; None for a program of the user's own.
+        trained: values of params that are constants, as a function of an input batch, from `credo.models.last_layer`.
 
     >>> import numpyro, numpyro.distributions as dist
     >>> def program(x, y=None):
@@ -105,6 +107,8 @@ class Model(Densities):
             self.check(batch)
         constants = NO_INPUTS if self.inputs is None else self.inputs.bound(data)
         bound = replace(self, rows=RowShapes.of(batch, gaps=data.has_gaps), constants=constants)
+        if self.trained is not None:
+            bound = replace(bound, trained=None).freeze(self.trained(x))
         bound._look(lambda trace: check_program(trace, bound._bound.num))
         bound._check_sums()
         if constants.items:

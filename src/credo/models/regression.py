@@ -10,6 +10,7 @@ from credo.models import likelihoods, priors
 from credo.models.imposed import imposed_by
 from credo.models.network import check_symmetries, drawn_outputs, initial_weights, num_outputs
 from credo.models.program import Model
+from credo.models.recipe import Recipe
 from credo.models.rows import ModelConfig
 from credo.networks import network_config
 from credo.typing import Array, Batch
@@ -53,7 +54,12 @@ def regression(net: Any, *, prior: Any = None, noise: Any = None) -> Model:
         noise=chosen_noise.to_config(),
     )
     return Model(
-        program, inputs=imposed_by(terms, chosen_prior), config=config, initial=initial_weights(net), check=check
+        program,
+        inputs=imposed_by(terms, chosen_prior),
+        config=config,
+        initial=initial_weights(net),
+        check=check,
+        recipe=Recipe(lambda net, prior: regression(net, prior=prior, noise=noise), net, chosen_prior),
     )
 
 

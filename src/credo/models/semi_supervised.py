@@ -19,6 +19,7 @@ from credo.models.classification import classification
 from credo.models.imposed import Imposed
 from credo.models.inputs import Declared, Inputs
 from credo.models.program import Model
+from credo.models.recipe import Recipe
 from credo.models.regression import regression
 
 Kind = Literal["condition", "graph", "pseudo_labels"]
@@ -79,12 +80,16 @@ def semi_supervised(
         require_positive(strength=strength)
     if task == "classification" and noise is not None:
         raise ValueError(f"noise is {noise!r}, and classes have none; leave it out, or pass task='regression'")
-    assumed = _assumed(prior, kind, task, using, strength)
+    return _made(net, _assumed(prior, kind, task, using, strength), task, noise)
+
+
+def _made(net: Any, assumed: priors.Consistent, task: Task, noise: Any) -> Model:
     if task == "classification":
         model = classification(net, prior=assumed)
     else:
         model = regression(net, prior=assumed, noise=noise)
-    return replace(model, inputs=Unlabelled(Imposed(assumed.terms), task))
+    recipe = Recipe(lambda net, prior: _made(net, prior, task, noise), net, assumed)
+    return replace(model, inputs=Unlabelled(Imposed(assumed.terms), task), recipe=recipe)
 
 
 def _assumed(prior: Any, kind: Kind, task: Task, using: Any, strength: float | None) -> priors.Consistent:

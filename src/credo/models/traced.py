@@ -15,6 +15,7 @@ from credo._checks import require_one_of
 from credo._dataflow import dependencies
 from credo.models.facts import Fact, fact_of
 from credo.models.inputs import NO_INPUTS, NUM_EXAMPLE_ROWS, Inputs, as_declared
+from credo.models.recipe import Recipe
 from credo.models.rows import ModelConfig, RowShapes
 from credo.models.sites import Sites, Xi, of_new_task, unconstrained_params, zeros_for_y
 from credo.models.views import Views
@@ -41,6 +42,8 @@ class Traced:
     predicts: str = "y"
     labels: bool = False
     views: Views | None = None
+    recipe: Recipe | None = field(default=None, compare=False)
+    trained: Callable[[Any], Theta] | None = None
 
     def __post_init__(self) -> None:
         require_one_of(("aleatoric", "epistemic"), local=self.local)

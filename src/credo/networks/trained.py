@@ -1,7 +1,7 @@
 """Parameters of a network that was trained elsewhere, matched by name with those of a network here."""
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -45,18 +45,21 @@ def load_params(net: Any, source: Any, x: Any = None) -> Theta:
     return matched(functional(net, x).params, source)
 
 
-def matched(expected: Mapping[str, Any], source: Any) -> Theta:
+def matched(expected: Mapping[str, Any], source: Any, *, optional: Collection[str] = ()) -> Theta:
     """The arrays of a source with the names, shapes and dtypes of `expected`; else a ValueError.
+
+    Arguments:
+        optional: names that may be missing, or of another shape; then they are left out.
 
     >>> matched({"w": np.zeros(3)}, {"net/w": [1.0, 2.0, 3.0]})
     {'w': array([1., 2., 3.])}
     """
-    found = _without_prefix(_by_name(source), expected)
+    found = _without_prefix(arrays_by_name(source), expected)
     renamed = _renamed(found, expected)
-    missing = [name for name in expected if name not in renamed]
+    missing = [name for name in expected if name not in renamed and name not in optional]
     left_over = [name for name in found if name not in {other for other, _ in renamed.values()}]
     shapes = {name: renamed[name][1].shape for name in expected if name in renamed}
-    wrong = [name for name, shape in shapes.items() if shape != expected[name].shape]
+    wrong = [name for name, shape in shapes.items() if shape != expected[name].shape and name not in optional]
     if missing or left_over or wrong:
         problems = [
             _listed("missing", missing),
@@ -68,10 +71,11 @@ def matched(expected: Mapping[str, Any], source: Any) -> Theta:
             f"{_shortened(list(expected))}."
         )
     _warn_of_flattening(renamed)
-    return {name: np.asarray(renamed[name][1], expected[name].dtype) for name in expected}
+    fitting = [name for name, shape in shapes.items() if shape == expected[name].shape]
+    return {name: np.asarray(renamed[name][1], expected[name].dtype) for name in fitting}
 
 
-def _by_name(source: Any) -> dict[str, np.ndarray]:
+def arrays_by_name(source: Any) -> dict[str, np.ndarray]:
     """All floating-point arrays of a source, by dotted path."""
     if isinstance(source, str | PathLike):
         source = _from_file(Path(source))

@@ -5,6 +5,7 @@ The file is read twice: once to learn what its columns are, once to fill an arra
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import polars as pl
 from credo._files import read_json, require_unaltered, write_json
 from credo._text import nearest
 from credo.data import Data, is_observed
-from credo.tables.columns import ALL_ROWS, Column, Dropped, RowNumbers, Task, Unknown, column_from_dict
+from credo.tables.columns import ALL_ROWS, Column, Dropped, Numeric, RowNumbers, Task, Unknown, column_from_dict
 from credo.tables.files import Table, open_table
 from credo.tables.learning import MAX_LEVELS, MAX_TASKS, Summary
 from credo.tables.target import Target
@@ -22,6 +23,8 @@ from credo.tables.target import Target
 FORMAT, FORMAT_VERSION = "credo-columns", 1
 # Larger tables are held in single precision: this many numbers take 80 MB in double precision.
 MAX_DOUBLES = 10_000_000
+# So many columns of numbers side by side are one thing, and nobody reads a line about each.
+MANY_ALIKE = 20
 
 
 @dataclass(frozen=True)
@@ -123,6 +126,20 @@ class Encoding:
             *((column.name, column.says) for column in self.columns),
             (self.target.name, f"target: {self.target.says}{gaps}"),
         )
+
+    @property
+    def says_in_short(self) -> tuple[tuple[str, str], ...]:
+        """The same, with one line for many numbers side by side, such as those of an embedding."""
+        words, found = dict(self.says), list[tuple[str, str]]()
+        for is_plain, group in groupby(self.columns, lambda one: isinstance(one, Numeric) and not one.num_missing):
+            columns: list[Any] = list(group)
+            if is_plain and len(columns) >= MANY_ALIKE:
+                low, high = min(one.low for one in columns), max(one.high for one in columns)
+                name = f"{columns[0].name} … {columns[-1].name}"
+                found.append((name, f"{len(columns):,} columns of numbers, {low:g} to {high:g}"))
+            else:
+                found += [(one.name, words[one.name]) for one in columns]
+        return (*found, (self.target.name, words[self.target.name]))
 
     def data(self, file: str | Path | Table, *, unknown: Unknown = "error") -> Data:
         """A table with its targets as `credo.Data`; rows without a target are unlabelled."""

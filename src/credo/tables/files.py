@@ -150,7 +150,7 @@ class ParquetTable(Table):
 
 @dataclass(frozen=True)
 class ArrayTable(Table):
-    """An NPZ file: x of shape (rows, columns) and y, or one array for each column."""
+    """An NPZ file: matrices such as x of shape (rows, columns), and one array for each other column, such as y."""
 
     @classmethod
     def open(cls, path: Path) -> "ArrayTable":
@@ -176,18 +176,19 @@ class ArrayTable(Table):
 
 
 def _arrays(path: Path) -> dict[str, np.ndarray]:
-    """The columns of an NPZ file by name; those of a matrix x are x1, x2, …"""
+    """The columns of an NPZ file by name; those of a matrix x are x1, x2, … (an embedding, say)."""
     try:
         with np.load(path, allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
     except Exception as error:  # a damaged archive can raise anything
         raise ValueError(f"{path} is not an NPZ file of plain arrays, or it is damaged: {error}") from error
-    x = arrays.get("x")
-    if x is None or x.ndim != 2:
-        return arrays
-    return {f"x{place}": column for place, column in enumerate(x.T, start=1)} | {
-        name: array for name, array in arrays.items() if name != "x"
-    }
+    columns: dict[str, np.ndarray] = {}
+    for name, array in arrays.items():
+        if array.ndim == 2:
+            columns |= {f"{name}{place}": column for place, column in enumerate(array.T, start=1)}
+        else:
+            columns[name] = array
+    return columns
 
 
 def _opened(path: Path) -> IO[bytes]:

@@ -15,6 +15,8 @@ MAX_LEVELS = 100
 MAX_TASKS = 10_000
 # So is one that hardly ever repeats, if there are more than a few levels.
 MAX_LEVELS_PER_ROW, FEW_LEVELS = 0.5, 10
+# So many cells for each level tell a column of measurements, with more levels than that, from one of codes.
+LEVELS_AT_FIRST = 4
 
 
 class Summary:
@@ -46,7 +48,10 @@ class Summary:
                 self.values[kind].append(_compact(values))
                 break  # the other kinds are tried only on a batch that is not of this one
         if not self.too_many_levels:
-            counts: Any = words(known).value_counts().iter_rows()
+            # Numbers that differ do so in their first rows already, and as words they take long to count.
+            few = known.head(LEVELS_AT_FIRST * self.max_levels) if self.kinds[:1] == ["numbers"] else known
+            many = len(few) < len(known) and few.n_unique() > self.max_levels
+            counts: Any = words(few if many else known).value_counts().iter_rows()
             self.levels.update(dict(counts))
             self.too_many_levels = len(self.levels) > self.max_levels
 

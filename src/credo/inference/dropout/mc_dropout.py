@@ -20,7 +20,7 @@ Gal and Ghahramani, "Dropout as a Bayesian approximation" (2016); Gal, Hron and 
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -36,6 +36,7 @@ from credo.inference.method import all_finite
 from credo.inference.needs import Needs
 from credo.inference.optimised import SMOOTHING_STEPS, Ascent
 from credo.inference.outcome import Outcome
+from credo.inference.plan import Plan
 from credo.inference.trained import trained_theta
 from credo.models.places import Place, as_weights, places_of, variances, with_masks
 from credo.models.program import Model
@@ -119,6 +120,9 @@ class MCDropout(Ascent):
                 f"rate must lie between 0 and 1, got {self.rate}; it is the share of units that are dropped"
             )
         require_one_of(MASK_KINDS, kind=self.kind)
+
+    def plan(self) -> Plan:
+        return replace(super().plan(), acts_inside=True)
 
     def describe(self, model: Model, data: Any) -> Needs:
         bound = model if model.rows is not None else model.bind(data)

@@ -146,18 +146,19 @@ def identity_of(method: Method, models: Sequence[Model], data: Iterable[Batch | 
                 "config": one.config,
                 "shapes": {name: list(leaf.shape) for name, leaf in one.template.items()},
                 "inputs": one.constants.to_config(),
+                "constants": _digest(one.frozen_xi.values()),
             }
             for one in models
         ],
-        "data": [None if batch is None else _digest(batch) for batch in data],
+        "data": [None if batch is None else _digest((batch.x, batch.y)) for batch in data],
         "credo version": __version__,
         "jax version": jax.__version__,
     }
 
 
-def _digest(batch: Batch) -> str:
+def _digest(arrays: Iterable[Any]) -> str:
     found = hashlib.sha256()
-    for array in (batch.x, batch.y):
+    for array in arrays:
         whole = np.ascontiguousarray(array)
         found.update(f"{whole.dtype}{whole.shape}".encode())
         found.update(whole.data)

@@ -15,6 +15,7 @@ from credo.covariance import Root
 from credo.covariance.warp import Warp
 from credo.diagnostics._arviz import arviz
 from credo.diagnostics.variational import ElboEvidence
+from credo.models.on_features import on_features
 from credo.models.program import Model
 from credo.posterior import Flow, Gaussian
 from credo.typing import Array, Batch, Key, Theta
@@ -33,7 +34,11 @@ def evidence(posterior: "Gaussian | Flow", data: Batch) -> ElboEvidence:
     if num < LEAST_DRAWS or posterior.model.has_local_latents:
         return ElboEvidence()
     keys = jax.random.split(random.key(posterior.provenance.seed + 1), num)
-    weights = np.asarray(log_weights(posterior.model, *posterior.centre_and_root, keys, data), np.float64)
+    model, short = posterior.model, on_features(posterior.model, data.x.shape[0])
+    if short is not None:
+        model, data = short.model, short.batch(data)
+    weights = np.asarray(log_weights(model, *posterior.centre_and_root, keys, data), np.float64)
+    weights += 0.0 if short is None else short.constant
     if not np.all(np.isfinite(weights)):
         return ElboEvidence()
     _, k_hat = arviz.psislw(weights - weights.max())

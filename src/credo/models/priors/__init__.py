@@ -12,6 +12,7 @@ from credo.models.priors.custom import Custom, distribution_from_config, distrib
 from credo.models.priors.from_posterior import from_posterior
 from credo.models.priors.hierarchical import HalfCauchy, Horseshoe, half_cauchy, horseshoe, relevance
 from credo.models.priors.independent import FanIn, Laplace, Normal, ScaleMixture, fan_in, laplace, normal, scale_mixture
+from credo.models.priors.last_layers import LastLayers, on_network
 from credo.models.priors.learned import Learned, learned
 from credo.models.priors.matching import Matched, matching
 from credo.models.priors.ordered import Ordered, OrderedNormal, ordered
@@ -44,6 +45,7 @@ __all__ = [
     "Horseshoe",
     "JointNormal",
     "Laplace",
+    "LastLayers",
     "Learned",
     "Matched",
     "Normal",
@@ -77,6 +79,7 @@ __all__ = [
     "learned",
     "matching",
     "normal",
+    "on_network",
     "ordered",
     "point",
     "prior_at",

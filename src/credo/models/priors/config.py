@@ -11,6 +11,7 @@ from credo.models.priors.consistent import Consistent
 from credo.models.priors.custom import Custom, distribution_from_config
 from credo.models.priors.hierarchical import half_cauchy, horseshoe
 from credo.models.priors.independent import fan_in, laplace, normal, scale_mixture
+from credo.models.priors.last_layers import LastLayers
 from credo.models.priors.learned import learned
 from credo.models.priors.ordered import ordered
 from credo.models.priors.points import point
@@ -51,6 +52,9 @@ def from_config(config: Mapping[str, Any]) -> Prior:
     if name == "transferred":
         shapes = {path: tuple(shape) for path, shape in arguments["shapes"].items()}
         return Transferred(shapes, arguments["structure"], from_config(arguments["others"]))
+    if name == "last_layers":
+        base, chosen = from_config(arguments.pop("base")), tuple(arguments.pop("patterns"))
+        return LastLayers(base, chosen, **arguments)
     if name == "point":
         density = arguments["regularised_by"]
         return point(None if density is None else from_config(density))

@@ -1,7 +1,7 @@
 """Priors with consistency conditions: knowledge about the function, beside that about the weights."""
 
-from dataclasses import dataclass
-from typing import Any, get_args
+from dataclasses import dataclass, replace
+from typing import Any, Self, get_args
 
 import numpy as np
 import numpyro.distributions as dist
@@ -11,6 +11,8 @@ from credo.models.conditions import as_condition
 from credo.models.imposed import Per, Term
 from credo.models.priors.base import Drawn, Parameter, Prior, draw, inputs_of, prior_at
 from credo.models.priors.by_path import as_prior
+from credo.models.priors.last_layers import on_network
+from credo.networks.functional import Network
 from credo.typing import Array
 
 # Names of sites and units that a model has besides its conditions.
@@ -38,6 +40,10 @@ class Consistent:
         """Refuse what the base prior refuses."""
         if hasattr(self.base, "check"):
             self.base.check(paths)
+
+    def on(self, network: Network, x: Any) -> Self:
+        """This prior, for a network."""
+        return replace(self, base=on_network(self.base, network, x))
 
     def inputs(self) -> dict[str, np.ndarray]:
         """What the base prior asks the model to hold."""
