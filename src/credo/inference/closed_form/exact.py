@@ -3,9 +3,10 @@
 With XᵀX = V diag(λ) Vᵀ of a regression r = X u + ε (`affine`), whose rows were divided by one value of the noise, all is
 known for every other, τ times as large:
 
-    log p(D | τ) = −½ (Σ log(1 + λ/τ²) + (rᵀr − Σ b²/(τ² + λ)) / τ²) − n log τ + constants,    b = Vᵀ Xᵀ r
+    log p(D | τ) = −½ (Σ log(1 + λ/τ²) + |r⊥|²/τ² + Σ b²/(λ (τ² + λ))) − n log τ + constants,    b = Vᵀ Xᵀ r
     u | D, τ ~ N(V b/(τ² + λ), V diag(τ²/(τ² + λ)) Vᵀ)
 
+with r⊥ what no weights explain, |r⊥|² = rᵀr − Σ b²/λ,
 so that a noise with a prior costs an integral in one dimension, and no other decomposition.
 """
 
@@ -35,29 +36,34 @@ class Spectrum(NamedTuple):
     """XᵀX, Xᵀr and rᵀr of one regression, in the directions that the data know apart.
 
     Arguments:
-        values: λ, (n,).
+        values: λ, (n,); zero where only rounding is left.
         vectors: V, (n, n).
         along: b = Vᵀ Xᵀ r, (n,).
-        square: rᵀr.
+        explained: b²/λ, (n,).
+        unexplained: |r⊥|².
         num: how many targets there are.
     """
 
     values: np.ndarray
     vectors: np.ndarray
     along: np.ndarray
-    square: float
+    explained: np.ndarray
+    unexplained: float
     num: int
 
     @classmethod
     def of(cls, gram: np.ndarray, product: np.ndarray, square: float, num: int) -> "Spectrum":
         values, vectors = np.linalg.eigh(gram)
-        return cls(np.maximum(values, 0.0), vectors, vectors.T @ product, square, num)
+        known = values > np.finfo(np.float64).eps * len(values) * values.max(initial=0.0)
+        values, along = np.where(known, values, 0.0), np.where(known, vectors.T @ product, 0.0)
+        explained = np.divide(along**2, values, out=np.zeros_like(values), where=known)
+        return cls(values, vectors, along, explained, max(square - explained.sum(), 0.0), num)
 
     def log_evidence(self, tau: Any) -> np.ndarray:
         """log p(D | τ) for noise τ times as large as that of the rows, whose logarithms are not counted here: (…)."""
         tau2 = np.square(np.asarray(tau, np.float64))[..., None]
         log_det = np.sum(np.log1p(self.values / tau2), -1)
-        fit = (self.square - np.sum(self.along**2 / (tau2 + self.values), -1)) / tau2[..., 0]
+        fit = self.unexplained / tau2[..., 0] + np.sum(self.explained / (tau2 + self.values), -1)
         return -0.5 * (log_det + fit + self.num * np.log(2 * math.pi * tau2[..., 0]))
 
     def mean(self, tau: Any) -> np.ndarray:
