@@ -78,9 +78,7 @@ def _table(name: str, data: credo.Data, splits: Sequence[int]) -> Any:
     return table
 
 
-def _scores(
-    model: credo.Model, recipe: Recipe, train: credo.Data, test: credo.Data, seed: int
-) -> tuple[float, ...]:
+def _scores(model: credo.Model, recipe: Recipe, train: credo.Data, test: credo.Data, seed: int) -> tuple[float, ...]:
     posterior: Any = credo.fit(model, train, recipe.method, seed=seed, validation=recipe.validation, progress=False)
     prediction = posterior.predict(test.x)
     evidence = getattr(posterior.diagnostics, "log_evidence", np.nan)

@@ -1,6 +1,6 @@
 """Which latents of a model are weights that its mean is affine in, and what is refused where there is no closed form.
 
-It is read off the data flow of the program: a derivative of the mean that no weight enters is that of an affine function.
+It is read off the data flow of the program: a derivative that no weight enters is that of an affine function.
 """
 
 from collections.abc import Sequence
@@ -35,9 +35,7 @@ def affine_weights(model: Model, theta: Theta) -> tuple[str, ...]:
     return weights
 
 
-def check_noises(
-    model: Model, theta: Theta, others: Sequence[str], touched: np.ndarray, by_block: np.ndarray
-) -> None:
+def check_noises(model: Model, theta: Theta, others: Sequence[str], touched: np.ndarray, by_block: np.ndarray) -> None:
     """Refuse latents beside the weights over which there is more than an integral in one dimension.
 
     Arguments:

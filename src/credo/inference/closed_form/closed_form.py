@@ -10,7 +10,7 @@ Everything else that the model leaves open (point layers, prior scales, a tuned 
 """
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -34,7 +34,9 @@ from credo.inference.optimised import LearningRate, named_optimizer
 from credo.inference.outcome import Outcome
 from credo.inference.plan import Plan
 from credo.inference.point.map import Best, PointInfo
+from credo.models.priors import Parameter, Prior, fan_in
 from credo.models.program import Model
+from credo.networks.fan_in import fan_ins
 from credo.posterior import Draws, Gaussian, Posterior, Provenance
 from credo.typing import Array, Batch, Key, Theta, Tree
 
@@ -58,13 +60,15 @@ class ClosedForm(Method):
     are none, no step is made. A known noise, or a tuned one, leaves a `Gaussian`. A noise with a prior is integrated
     out too, by quadrature, and leaves independent `Draws`; while the rest is learned it is at its most probable value.
 
-    Layers that are learned by the evidence can overfit, since it counts only what is integrated out as uncertain:
-    regularise them (`credo.priors.point(regularised_by=…)`), or hold rows out (`credo.fit(…, validation=0.1)`).
+    The evidence pays for what is integrated out, and for nothing else: it would let point layers learn the data by
+    heart. So they are regularised while they are learned, by the model (`credo.priors.point(regularised_by=…)`) or,
+    where it does not, by the method; held-out rows may end the climb too (`credo.fit(…, validation=0.1)`).
 
     Arguments:
         num_steps: of the climb; 0 leaves what would be learned as it is, point layers at the network's own values.
         learning_rate: a number or an optax schedule. The objective is per data point.
         optimizer: the name of an optax optimiser, or any optax transformation.
+        regularised_by: the density that pulls at point layers for which the model has none; None for nothing.
         num_samples: draws, where the noise has a prior.
         patience: with held-out data, stop after this many checks without improvement and return the best.
         check_every: steps between two looks at the held-out data.
@@ -93,6 +97,7 @@ class ClosedForm(Method):
     num_steps: int = 2000
     learning_rate: LearningRate = 1e-2
     optimizer: str | optax.GradientTransformation = "adam"
+    regularised_by: Prior | None = field(default_factory=fan_in)
     num_samples: int = 1000
     patience: int = 10
     check_every: int = 50
@@ -138,8 +143,20 @@ class ClosedForm(Method):
         problem = affine(model)
         whole = _with_weights(problem, theta)
         likelihood = log_evidence(problem, whole, batch)
-        log_prior = problem.log_prior_of_others(whole) + model.log_factors(whole)
+        log_prior = (
+            problem.log_prior_of_others(whole) + model.log_factors(whole) + self._log_prior_of_points(model, theta)
+        )
         return (likelihood + log_prior) / batch.total, (log_prior, likelihood)
+
+    def _log_prior_of_points(self, model: Model, theta: Theta) -> Array:
+        """What pulls at the point layers that the model does not regularise."""
+        points = {name: theta[name] for name in model.xi_template if name in model.points}
+        free = [name for name in points if f"{name}.prior" not in model.factors]
+        if self.regularised_by is None or not free:
+            return jnp.zeros(())
+        widths = fan_ins(points)
+        laws = {name: self.regularised_by(Parameter(name, points[name].shape, widths[name])) for name in free}
+        return sum((jnp.sum(law.log_prob(points[name])) for name, law in laws.items()), jnp.zeros(()))
 
     def step(self, key: Key, model: Model, state: ClosedFormState, batch: Batch) -> tuple[ClosedFormState, PointInfo]:
         downhill = jax.value_and_grad(lambda theta: _negative(self.objective(model, theta, batch)), has_aux=True)
@@ -159,9 +176,7 @@ class ClosedForm(Method):
         problem = affine(model)
 
         def check(best: Best) -> Best:
-            return best.after(
-                state.theta, held_out_score(problem, _with_weights(problem, state.theta), data, held_out)
-            )
+            return best.after(state.theta, held_out_score(problem, _with_weights(problem, state.theta), data, held_out))
 
         best = jax.lax.cond(state.step % self.check_every == 0, check, lambda best: best, state.best)
         return state._replace(best=best)
@@ -231,7 +246,8 @@ def _gaussian(
         mean[entries] = one.mean(1.0)
         spread[np.ix_(entries, entries)] = one.offset(1.0, np.eye(len(entries)))
     # The rows of `spread` are √Σ of one direction each: from its triangular factor, nothing is squared.
-    lower = np.linalg.qr(_times(root, spread), mode="r").T
+    _, upper = np.linalg.qr(_times(root, spread))
+    lower = upper.T
     lower *= np.where(np.diagonal(lower) < 0, -1.0, 1.0)
     layout = Layout.together({name: problem.model.template[name] for name in sorted(problem.weights)})
     blocks = Blocks({"all": lower[None].astype(np.float32)}, layout)

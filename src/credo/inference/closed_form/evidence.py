@@ -1,13 +1,13 @@
 """The evidence p(D | xi) with the weights integrated out, as a function to climb.
 
-For r = X u + ε with u and ε standard normal (`affine`), q = N(ū, Σ) with Σ = (I + XᵀX)⁻¹ and ū = Σ Xᵀr is the posterior,
-and there the ELBO (paper, "Variational inference") is the evidence itself:
+For r = X u + ε with u and ε standard normal (`affine`), the posterior is q = N(ū, Σ) with Σ = (I + XᵀX)⁻¹ and
+ū = Σ Xᵀr, and there the ELBO (paper, "Variational inference") is the evidence itself:
 
     log p(D) = −½ |r − Xū|² − ½ tr(X Σ Xᵀ) − KL(N(ū, Σ) ‖ N(0, I)) − Σ log noise − n/2 log 2π
 
 It is largest in q, so that its gradient in X and r, through which it depends on everything else, is the one at a fixed
-q: no decomposition is differentiated. The root of Σ⁻¹ comes from X itself, by a QR decomposition of (X, I), and not from
-XᵀX, whose condition is the square: single precision is enough to climb by.
+q: no decomposition is differentiated. The root of Σ⁻¹ comes from a QR decomposition of X above I, and not from XᵀX, whose
+condition is the square: single precision is enough to climb by.
 
 Bishop, "Pattern recognition and machine learning" (2006), 3.5; Harrison, Willes and Snoek, "Variational Bayesian last
 layers" (2024), who climb the same bound with a q that is learned along.

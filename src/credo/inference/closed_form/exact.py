@@ -1,13 +1,13 @@
 """The exact posterior, in double precision: sums over blocks of rows, and a noise that is integrated out.
 
-With XᵀX = V diag(λ) Vᵀ of a regression r = X u + ε (`affine`), whose rows were divided by one value of the noise, all is
-known for every other, τ times as large:
+Rows of a regression r = X u + ε (`affine`) are divided by one value of the noise. With XᵀX = V diag(λ) Vᵀ, all is known
+for every other value, τ times as large:
 
     log p(D | τ) = −½ (Σ log(1 + λ/τ²) + |r⊥|²/τ² + Σ b²/(λ (τ² + λ))) − n log τ + constants,    b = Vᵀ Xᵀ r
     u | D, τ ~ N(V b/(τ² + λ), V diag(τ²/(τ² + λ)) Vᵀ)
 
-with r⊥ what no weights explain, |r⊥|² = rᵀr − Σ b²/λ,
-so that a noise with a prior costs an integral in one dimension, and no other decomposition.
+with r⊥ what no weights explain, |r⊥|² = rᵀr − Σ b²/λ. So a noise with a prior costs an integral in one dimension, and no
+other decomposition.
 """
 
 import math
@@ -15,7 +15,6 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
@@ -97,9 +96,9 @@ def sums_over_rows(problem: Affine, theta: Theta, data: Batch) -> Sums:
     grams, products = [np.zeros((n, n)) for n in widths], [np.zeros(n) for n in widths]
     squares, log_noise = np.zeros(len(widths)), 0.0
     for first in range(0, num_rows, size):
-        rows = _rows(problem, theta, data.x[first : first + size], data.y[first : first + size])
-        rows = Rows(*(np.asarray(part, np.float64) for part in rows))
-        log_noise += rows.log_noise.sum()
+        block: Any = _rows(problem, theta, data.x[first : first + size], data.y[first : first + size])
+        rows = Rows(*(np.asarray(part, np.float64) for part in block))  # type: ignore[arg-type]
+        log_noise += float(rows.log_noise.sum())
         for index, (design, targets) in enumerate(problem.regressions(rows)):
             grams[index] += design.T @ design
             products[index] += design.T @ targets
