@@ -74,6 +74,11 @@ class Affine(NamedTuple):
     noises: tuple[tuple[int, ...], ...]
 
     @property
+    def num_outputs(self) -> int:
+        """K."""
+        return sum(len(block.outputs) for block in self.blocks)
+
+    @property
     def one_output_each(self) -> bool:
         """Whether each weight enters one output only, and each block is of one output."""
         return all(len(block.outputs) == 1 for block in self.blocks)

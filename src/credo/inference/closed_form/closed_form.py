@@ -143,20 +143,28 @@ class ClosedForm(Method):
         problem = affine(model)
         whole = _with_weights(problem, theta)
         likelihood = log_evidence(problem, whole, batch)
-        log_prior = (
-            problem.log_prior_of_others(whole) + model.log_factors(whole) + self._log_prior_of_points(model, theta)
-        )
+        log_prior = problem.log_prior_of_others(whole) + model.log_factors(whole)
+        log_prior += self._log_prior_of_points(problem, whole)
         return (likelihood + log_prior) / batch.total, (log_prior, likelihood)
 
-    def _log_prior_of_points(self, model: Model, theta: Theta) -> Array:
-        """What pulls at the point layers that the model does not regularise."""
+    def _log_prior_of_points(self, problem: Affine, theta: Theta) -> Array:
+        """What pulls at the point layers that the model does not regularise.
+
+        A network of ReLU units stays the same function if a layer is divided by c and the next one is multiplied by it.
+        So the points are looked at in the units in which the weights of an output have the length one, E|w|² = 1.
+        """
+        model = problem.model
         points = {name: theta[name] for name in model.xi_template if name in model.points}
         free = [name for name in points if f"{name}.prior" not in model.factors]
         if self.regularised_by is None or not free:
             return jnp.zeros(())
-        widths = fan_ins(points)
-        laws = {name: self.regularised_by(Parameter(name, points[name].shape, widths[name])) for name in free}
-        return sum((jnp.sum(law.log_prob(points[name])) for name, law in laws.items()), jnp.zeros(()))
+        length = jnp.sqrt(jnp.sum(problem.prior(theta)[1] ** 2) / problem.num_outputs)
+        depth = sum(jnp.ndim(value) > 1 for value in points.values())
+        widths, unit, total = fan_ins(points), length ** (1 / max(depth, 1)), jnp.zeros(())
+        for name in free:
+            law = self.regularised_by(Parameter(name, points[name].shape, widths[name]))
+            total += jnp.sum(law.log_prob(unit * points[name]))
+        return total
 
     def step(self, key: Key, model: Model, state: ClosedFormState, batch: Batch) -> tuple[ClosedFormState, PointInfo]:
         downhill = jax.value_and_grad(lambda theta: _negative(self.objective(model, theta, batch)), has_aux=True)

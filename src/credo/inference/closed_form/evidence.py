@@ -6,8 +6,8 @@ For r = X u + ε with u and ε standard normal (`affine`), the posterior is q = 
     log p(D) = −½ |r − Xū|² − ½ tr(X Σ Xᵀ) − KL(N(ū, Σ) ‖ N(0, I)) − Σ log noise − n/2 log 2π
 
 It is largest in q, so that its gradient in X and r, through which it depends on everything else, is the one at a fixed
-q: no decomposition is differentiated. The root of Σ⁻¹ comes from a QR decomposition of X above I, and not from XᵀX, whose
-condition is the square: single precision is enough to climb by.
+q: no decomposition is differentiated. The root of Σ⁻¹ comes from a QR decomposition of X above I, and not from XᵀX, of
+squared condition: single precision is enough to climb by.
 
 Bishop, "Pattern recognition and machine learning" (2006), 3.5; Harrison, Willes and Snoek, "Variational Bayesian last
 layers" (2024), who climb the same bound with a q that is learned along.

@@ -6,8 +6,8 @@ for every other value, τ times as large:
     log p(D | τ) = −½ (Σ log(1 + λ/τ²) + |r⊥|²/τ² + Σ b²/(λ (τ² + λ))) − n log τ + constants,    b = Vᵀ Xᵀ r
     u | D, τ ~ N(V b/(τ² + λ), V diag(τ²/(τ² + λ)) Vᵀ)
 
-with r⊥ what no weights explain, |r⊥|² = rᵀr − Σ b²/λ. So a noise with a prior costs an integral in one dimension, and no
-other decomposition.
+with r⊥ what no weights explain, |r⊥|² = rᵀr − Σ b²/λ. So a noise with a prior costs an integral in one dimension, and
+no other decomposition.
 """
 
 import math
