@@ -19,6 +19,7 @@ BENCHMARKS = (
     "sampling",
     "noise",
     "laplace",
+    "closed_form",
     "conditions",
     "missing",
     "supervision",
@@ -29,7 +30,7 @@ BENCHMARKS = (
     "ood",
     "uci",
 )
-WITH_OPTIONS = ("uci", "ood", "semi_supervised", "supervision", "last_layer")
+WITH_OPTIONS = ("uci", "ood", "closed_form", "semi_supervised", "supervision", "last_layer")
 LONG = ("uci",)
 
 

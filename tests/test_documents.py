@@ -54,6 +54,7 @@ PAGES = (
     "tasks.md",
     "noisy_labels.md",
     "last_layers.md",
+    "closed_form.md",
 )
 
 

@@ -33,9 +33,13 @@ SEED = 3
 
 @dataclass(frozen=True)
 class Case:
-    """A method on a small regression in units far from standard ones: 20 rows, a network of 14 numbers."""
+    """A method on a small regression in units far from standard ones: 20 rows, a network of 14 numbers.
+
+    `prior` is that of the weights, for a method that does not take any.
+    """
 
     method: Method
+    prior: Any = None
 
     @cached_property
     def data(self) -> Data:
@@ -49,7 +53,7 @@ class Case:
 
     @cached_property
     def model(self) -> Model:
-        return regression(self.net)
+        return regression(self.net, prior=self.prior)
 
     @cached_property
     def posterior(self) -> Any:
@@ -59,16 +63,17 @@ class Case:
         return fit(self.model, self.data, self.method, seed=seed, **options)
 
 
-def check_method(method: Method) -> None:
+def check_method(method: Method, *, prior: Any = None) -> None:
     """Raise an AssertionError that says which part of the contract a method breaks.
 
     Arguments:
         method: with settings that finish at once.
+        prior: of the weights, for a method that does not take any.
 
     >>> from credo import MAP
     >>> check_method(MAP(num_steps=5, batch_size=7))
     """
-    case = Case(method)
+    case = Case(method, prior)
     for check in CHECKS:
         check(case)
 

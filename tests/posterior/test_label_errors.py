@@ -83,7 +83,7 @@ def test_laplace_says_what_to_do_about_outliers():
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("name", sorted(METHODS))
+@pytest.mark.parametrize("name", sorted(METHODS.keys() - {"closed_form"}))  # which is for regression
 def test_every_method_fits_them(name, tmp_path):
     model = credo.models.noisy_labels(MLP([4], 3, inputs=2), "nnar")
     posterior = fitted(model, LABELS, METHODS[name](**TINY[name]))

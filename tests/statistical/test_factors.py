@@ -88,8 +88,8 @@ POINTS = {
     "swag": credo.SWAG(num_steps=4000, num_warmup=2000, batch_size=20),
     "deep_ensemble": credo.DeepEnsemble(credo.MAP(num_steps=2000), members=2),
 }
-# Those that do not look at the prior, or have no units to drop in a model without hidden units.
-ELSEWHERE_TESTED = {"mle", "mc_dropout"}
+# Those that do not look at the prior, have no units to drop in a model without hidden units, or refuse conditions.
+ELSEWHERE_TESTED = {"mle", "mc_dropout", "closed_form"}
 
 
 def test_every_method_is_here():

@@ -14,6 +14,7 @@ METHODS = (
     "sgnht",
     "swag",
     "laplace",
+    "closed_form",
     "mc_dropout",
     "bayes_by_backprop",
     "ivon",

@@ -10,7 +10,7 @@ from typing import Literal
 Exactness = Literal["exact", "up to its step size", "approximate", "point"]
 
 EXACTNESS: dict[Exactness, str] = {
-    "exact": "draws from the posterior itself, if chains run long enough",
+    "exact": "the posterior itself; by draws, if chains run long enough",
     "up to its step size": "draws from a density that comes the closer to the posterior the smaller the steps",
     "approximate": "a simpler distribution in place of the posterior",
     "point": "one value of theta, without epistemic uncertainty",

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from credo._text import nearest
+from credo.inference.closed_form.closed_form import ClosedForm
 from credo.inference.dropout.mc_dropout import MCDropout
 from credo.inference.ensemble.deep_ensemble import DeepEnsemble
 from credo.inference.laplace.laplace import Laplace
@@ -34,6 +35,7 @@ METHODS: Mapping[str, type[Method]] = {
     "sgnht": SGNHT,
     "swag": SWAG,
     "laplace": Laplace,
+    "closed_form": ClosedForm,
     "mc_dropout": MCDropout,
     "bayes_by_backprop": BayesByBackprop,
     "ivon": IVON,

@@ -1,6 +1,6 @@
 """Draws: what samplers and point estimates leave behind, weighted draws of theta in chains."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -11,6 +11,7 @@ from credo._files import named
 from credo.data import Scaling
 from credo.diagnostics import Diagnostics, diagnose_chains
 from credo.diagnostics._arviz import arviz
+from credo.diagnostics.exact import ExactEvidence, diagnose_exact
 from credo.models.program import Model
 from credo.posterior.base import BasePosterior, Provenance, at_least_one
 from credo.posterior.canonical import canonical_theta
@@ -31,6 +32,7 @@ class Draws(BasePosterior):
         trace: figures of the optimiser or the warm-up per step, each (chains, steps).
         scaling: between the user's units and those the model was fitted in.
         probes: a few training inputs, in the user's units: where function-space diagnostics look.
+        evidence: of draws that are independent and exact, what is known in closed form; None for those of chains.
     """
 
     stored_as: ClassVar[str] = "draws"
@@ -43,6 +45,7 @@ class Draws(BasePosterior):
     trace: dict[str, np.ndarray] | None = None
     scaling: Scaling = field(default_factory=Scaling)
     probes: np.ndarray | None = None
+    evidence: ExactEvidence | None = None
 
     @property
     def num_chains(self) -> int:
@@ -120,7 +123,7 @@ class Draws(BasePosterior):
     @cached_property
     def diagnostics(self) -> Diagnostics:
         """R-hat, effective sample sizes, divergences, in weight space and function space, with a verdict."""
-        return diagnose_chains(self)
+        return diagnose_chains(self) if self.evidence is None else diagnose_exact(self.evidence, self.trace)
 
     def to_arviz(self) -> "arviz.InferenceData":
         """The draws in the units of the program, and the sampler's figures, as ArviZ InferenceData."""
@@ -160,13 +163,16 @@ class Draws(BasePosterior):
     def to_parts(self) -> Parts:
         xi = self.model.frozen_xi
         arrays = named(theta=self.theta, infos=self.infos, trace=self.trace, xi=xi)
-        return {}, arrays if self.weights is None else arrays | {"weights": self.weights}
+        config = {} if self.evidence is None else {"evidence": asdict(self.evidence)}
+        return config, arrays if self.weights is None else arrays | {"weights": self.weights}
 
     @classmethod
     def from_parts(cls, stored: Stored, **common: Any) -> Self:
         theta = stored.group("theta")
         stored.require_shapes(common["model"], {name: leaf.shape[2:] for name, leaf in theta.items()})
-        return cls(theta=theta, weights=stored.arrays.get("weights"), infos=stored.group("infos"), **common)
+        evidence = ExactEvidence(**stored.config["evidence"]) if "evidence" in stored.config else None
+        weights, infos = stored.arrays.get("weights"), stored.group("infos")
+        return cls(theta=theta, weights=weights, infos=infos, evidence=evidence, **common)
 
 
 def _arviz_names(infos: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -1,4 +1,4 @@
-"""A Gaussian over theta: what variational inference, SWAG and Laplace leave behind."""
+"""A Gaussian over theta: what variational inference, SWAG, Laplace and a closed form leave behind."""
 
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
@@ -11,6 +11,7 @@ from credo._files import named
 from credo.covariance import Root
 from credo.data import Scaling
 from credo.diagnostics import Diagnostics
+from credo.diagnostics.exact import ExactEvidence, diagnose_exact
 from credo.diagnostics.laplace import LaplaceEvidence, diagnose_laplace
 from credo.diagnostics.variational import ElboEvidence, diagnose_variational
 from credo.models.program import Model
@@ -42,7 +43,7 @@ class Gaussian(Linearised):
     root: Root
     provenance: Provenance
     trace: dict[str, np.ndarray] | None = None
-    evidence: ElboEvidence | LaplaceEvidence = field(default_factory=ElboEvidence)
+    evidence: ElboEvidence | LaplaceEvidence | ExactEvidence = field(default_factory=ElboEvidence)
     scaling: Scaling = field(default_factory=Scaling)
     probes: np.ndarray | None = None
     prediction: str = "draws"
@@ -93,6 +94,8 @@ class Gaussian(Linearised):
         """What the fit tells about itself, with a verdict."""
         if isinstance(self.evidence, LaplaceEvidence):
             return diagnose_laplace(self, self.root, self.evidence)
+        if isinstance(self.evidence, ExactEvidence):
+            return diagnose_exact(self.evidence, self.trace)
         return diagnose_variational(self, self.evidence)
 
     # -- storage -------------------------------------------------------------------------------------------
@@ -108,7 +111,8 @@ class Gaussian(Linearised):
         stored.require_shapes(common["model"], {name: leaf.shape for name, leaf in mean.items()})
         root = Root.from_arrays(stored.config["root"], stored.group("root"))
         found = stored.config["evidence"]
-        evidence = LaplaceEvidence(**found) if "log_evidence" in found else ElboEvidence(**found)
+        kinds: tuple[Any, ...] = (ElboEvidence, LaplaceEvidence, ExactEvidence)
+        evidence = next(kind for kind in kinds if found.keys() == kind.__annotations__.keys())(**found)
         prediction = stored.config.get("prediction", "draws")
         return cls(mean=mean, root=root, evidence=evidence, prediction=prediction, **common)
 

@@ -77,7 +77,7 @@ class Driver:
         if device is not None:
             theta, data, held_out = jax.device_put((theta, data, held_out), device)
         key, state, rows = compiled.begin(self.method, self.model, random.key(seed), index, theta, data, held_out)
-        return Chain(index, key, state, data, rows)
+        return Chain(index, key, state, data, rows, finished=bool(self.method.finished(state)))
 
     def start_all(
         self, seed: int, starts: Theta | None, data: Batch, held_out: Batch | None, stage: Stage | None = None

@@ -33,9 +33,21 @@ class PointState(NamedTuple):
 
 
 class Best(NamedTuple):
+    """The best theta so far by held-out data, and how many looks at them ago that was."""
+
     theta: Theta
     score: Array
     checks_since: Array
+
+    @classmethod
+    def first(cls, theta: Theta) -> "Best":
+        """Before any look."""
+        return cls(theta, jnp.array(-jnp.inf), jnp.array(0))
+
+    def after(self, theta: Theta, score: Array) -> "Best":
+        """After a look at theta."""
+        newer, older = Best(theta, score, jnp.array(0)), self._replace(checks_since=self.checks_since + 1)
+        return jax.tree.map(lambda new, old: jnp.where(score > self.score, new, old), newer, older)
 
 
 class PointInfo(NamedTuple):
@@ -89,9 +101,7 @@ class MAP(Ascent):
         return (log_prior + log_likelihood) / batch.total, (log_prior, log_likelihood)
 
     def init(self, key: Key, model: Model, theta: Theta, data: Batch, held_out: Batch | None) -> PointState:
-        best = None
-        if held_out is not None:
-            best = Best(theta, jnp.array(-jnp.inf), jnp.array(0))
+        best = None if held_out is None else Best.first(theta)
         return PointState(jnp.array(0), theta, self.transformation().init(theta), best, held_out)
 
     def step(self, key: Key, model: Model, state: PointState, batch: Batch) -> tuple[PointState, PointInfo]:
@@ -117,10 +127,7 @@ class MAP(Ascent):
         """Every `check_every` steps, compare theta with the best one on the held-out data."""
 
         def check(best: Best) -> Best:
-            score = model.log_likelihood(state.theta, held_out) / held_out.x.shape[0]
-            newer = Best(state.theta, score, jnp.array(0))
-            older = best._replace(checks_since=best.checks_since + 1)
-            return jax.tree.map(lambda new, old: jnp.where(score > best.score, new, old), newer, older)
+            return best.after(state.theta, model.log_likelihood(state.theta, held_out) / held_out.x.shape[0])
 
         best = jax.lax.cond(state.step % self.check_every == 0, check, lambda best: best, state.best)
         return state._replace(best=best)

@@ -1,0 +1,1 @@
+"""Exact posteriors of models that are linear in their weights."""
