@@ -13,10 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from credo import models, networks
+from credo._text import size_in_words
 from credo.inference.auto import ROWS_PER_POINT, rules
 from credo.inference.guide import EXACTNESS
 from credo.inference.method import Method, Wrapper
-from credo.inference.needs import Needs, in_words
+from credo.inference.needs import Needs
 from credo.inference.registry import METHODS, method_name
 from credo.models.program import Model
 
@@ -77,7 +78,7 @@ class Entry:
         guide, example = self.type.guide, self.example
         said = {label: getattr(guide, name) for name, label in LABELS.items()}
         said["stores"] += (
-            f": {example.stored}, {in_words(example.num_bytes)}, for a model of {example.num_parameters:,} parameters"
+            f": {example.stored}, {size_in_words(example.num_bytes)}, for a model of {example.num_parameters:,} parameters"
         )
         able = [what for what, can in self.abilities.items() if can]
         exactness = {"exact?": f"{guide.exact}: {EXACTNESS[guide.exact]}"}

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from credo._machine import total_memory
+from credo._text import size_in_words
 
 # A run that would need more than this share of the machine's memory is refused before it starts.
 MEMORY_SHARE = 0.5
@@ -18,7 +19,7 @@ class Needs:
     num_bytes: int
 
     def __str__(self) -> str:
-        return f"{self.num_parameters:,} parameters; stores {self.stored}: {in_words(self.num_bytes)}"
+        return f"{self.num_parameters:,} parameters; stores {self.stored}: {size_in_words(self.num_bytes)}"
 
 
 def refuse_if_too_large(method: str, needs: Sequence[Needs], smaller: str) -> None:
@@ -31,19 +32,6 @@ def refuse_if_too_large(method: str, needs: Sequence[Needs], smaller: str) -> No
     available = total_memory()
     if num_bytes > MEMORY_SHARE * available:
         raise ValueError(
-            f"{method} would need {in_words(num_bytes)} of memory ({'; '.join(map(str, needs))}), and "
-            f"this machine has {in_words(available)}; {smaller}"
+            f"{method} would need {size_in_words(num_bytes)} of memory ({'; '.join(map(str, needs))}), and "
+            f"this machine has {size_in_words(available)}; {smaller}"
         )
-
-
-def in_words(num_bytes: float) -> str:
-    """A size that people read.
-
-    >>> in_words(3_500_000)
-    '3.5 MB'
-    """
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if num_bytes < 1000:
-            return f"{num_bytes:.3g} {unit}"
-        num_bytes /= 1000
-    return f"{num_bytes:.3g} TB"

@@ -55,8 +55,8 @@ class Draws(BasePosterior):
 
     @property
     def num_bytes(self) -> int:
-        """What the draws take to keep, in memory."""
-        return sum(leaf.nbytes for leaf in self.theta.values())
+        """What the draws and their weights take to keep, in memory."""
+        return sum(leaf.nbytes for leaf in jax.tree.leaves((self.theta, self.weights)))
 
     def __repr__(self) -> str:
         return (
@@ -77,6 +77,12 @@ class Draws(BasePosterior):
     def weighted_draws(self, num: int) -> tuple[Theta, np.ndarray]:
         """All draws of theta, chain after chain, with weights that add up to one."""
         return self._flat
+
+    def chosen(self, rows: np.ndarray, weights: np.ndarray) -> "Draws":
+        """Some of the draws, numbered chain after chain, as one chain with weights of its own."""
+        theta = {name: leaf[rows][None] for name, leaf in self._flat[0].items()}
+        own = np.asarray(weights, np.float32)[None]
+        return Draws(self.model, theta, self.provenance, weights=own, scaling=self.scaling, probes=self.probes)
 
     def sample(self, key: Key, num: int) -> Theta:
         """`num` draws of theta with replacement, by weight: every leaf gains a leading axis."""
@@ -119,8 +125,11 @@ class Draws(BasePosterior):
 
     @cached_property
     def diagnostics(self) -> Diagnostics:
-        """R-hat, effective sample sizes, divergences, in weight space and function space, with a verdict."""
-        return diagnose_chains(self)
+        """R-hat, effective sample sizes, divergences, in weight space and function space, with a verdict.
+
+        Of draws that `credo.compress` has left: what that saved and lost.
+        """
+        return self.provenance.compression or diagnose_chains(self)
 
     def to_arviz(self) -> "arviz.InferenceData":
         """The draws in the units of the program, and the sampler's figures, as ArviZ InferenceData."""
