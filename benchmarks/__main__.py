@@ -4,7 +4,7 @@
     python -m benchmarks uci --sets boston,yacht --splits 5
     python -m benchmarks supervision --noisy
 
-`uci` takes hours, and runs only where it is named.
+`uci` takes hours and `compression` half an hour: they run only where they are named.
 """
 
 import sys
@@ -26,10 +26,11 @@ BENCHMARKS = (
     "augmentation",
     "tasks",
     "ood",
+    "compression",
     "uci",
 )
-WITH_OPTIONS = ("uci", "ood", "semi_supervised", "supervision")
-LONG = ("uci",)
+WITH_OPTIONS = ("uci", "ood", "semi_supervised", "supervision", "compression")
+LONG = ("uci", "compression")
 
 
 def main() -> None:

@@ -31,7 +31,7 @@ class Loss:
 
     @property
     def total(self) -> float:
-        """Both in nats: those of y, and δ², those between Gaussians over functions whose sds differ by the factor 1 + δ.
+        """Both in nats: those of y, and δ², those between Gaussians over functions whose sds differ by a factor 1 + δ.
 
         >>> Loss(nats=0.002, mean=0.01, epistemic=0.1, epistemic_median=0.1, epistemic_90=0.2).total
         0.012
@@ -53,7 +53,7 @@ class Trial:
 
     Arguments:
         by: its name.
-        num_bytes: what the result takes, with the loss and the seconds that it took to make; None where it was left out.
+        num_bytes: what the result takes, with its loss and the seconds it took to make; None where it was left out.
         why: it was left out.
     """
 
@@ -62,6 +62,11 @@ class Trial:
     loss: Loss | None = None
     seconds: float = 0.0
     why: str = ""
+
+    @property
+    def badness(self) -> float:
+        """The total loss; infinite for what was left out."""
+        return float("inf") if self.loss is None else self.loss.total
 
     def __str__(self) -> str:
         if self.loss is None or self.num_bytes is None:
@@ -90,8 +95,7 @@ class Compression(Diagnostics):
     @property
     def loss(self) -> Loss:
         """Of the compressor that was chosen."""
-        (found,) = (trial.loss for trial in self.trials if trial.by == self.by and trial.loss is not None)
-        return found
+        return next(trial.loss for trial in self.trials if trial.by == self.by and trial.loss is not None)
 
     @property
     def ratio(self) -> float:
@@ -119,8 +123,8 @@ class Compression(Diagnostics):
         return cls(**{**config, "trials": trials, "advice": tuple(config["advice"])})
 
 
-def advice_on(loss: Loss) -> tuple[str, ...]:
+def advice_on(trial: Trial) -> tuple[str, ...]:
     """What to do about a loss that shows."""
-    if loss.is_small:
+    if trial.loss is None or trial.loss.is_small:
         return ()
-    return (f"{loss}; keep more bytes, pass more inputs like those to predict on, or train a student instead",)
+    return (f"{trial.loss}; keep more bytes, pass more inputs like those to predict on, or train a student instead",)

@@ -78,7 +78,8 @@ class Entry:
         guide, example = self.type.guide, self.example
         said = {label: getattr(guide, name) for name, label in LABELS.items()}
         said["stores"] += (
-            f": {example.stored}, {size_in_words(example.num_bytes)}, for a model of {example.num_parameters:,} parameters"
+            f": {example.stored}, {size_in_words(example.num_bytes)}, "
+            f"for a model of {example.num_parameters:,} parameters"
         )
         able = [what for what, can in self.abilities.items() if can]
         exactness = {"exact?": f"{guide.exact}: {EXACTNESS[guide.exact]}"}

@@ -1,8 +1,8 @@
 """Quantised draws: thetaᵢ = centre + scale · codeᵢ, with codes of one or two bytes.
 
-A draw in single precision spends four bytes on each number, most of them on digits that chance has made. What is stored
-here is the deviation from the mean over draws: as a bfloat16 (8 bits of precision, any range), or as a whole number from
-−127 to 127 times a scale of its array, so that the error of a weight is at most 1/254 of the largest deviation.
+A draw in single precision spends four bytes on each number, most of them on digits that chance has made. What is
+stored here is the deviation from the mean over draws: as a bfloat16 (8 bits of precision, any range), or as a whole
+number from −127 to 127 times a scale of its array, so that a weight is off by at most 1/254 of the largest deviation.
 """
 
 from dataclasses import dataclass, field, replace
@@ -67,13 +67,13 @@ class Quantised(BasePosterior):
         """All draws of all chains, as "bf16" or "int8"."""
         require_one_of(KINDS, kind=kind)
         theta, weights = draws.weighted_draws(0)
-        centre = {name: np.mean(leaf, axis=0, dtype=np.float64).astype(np.float32) for name, leaf in theta.items()}
+        centre = {name: np.asarray(np.mean(leaf, axis=0), np.float32) for name, leaf in theta.items()}
         offsets = {name: leaf - centre[name] for name, leaf in theta.items()}
         scale = {name: _scale(offset, kind) for name, offset in offsets.items()}
         codes = {name: _codes(offset, scale[name], kind) for name, offset in offsets.items()}
         own = None if draws.weights is None else weights.astype(np.float32)
-        known = {"scaling": draws.scaling, "probes": draws.probes}
-        return cls(draws.model, codes, centre, scale, draws.provenance, weights=own, **known)
+        made = draws.provenance
+        return cls(draws.model, codes, centre, scale, made, own, scaling=draws.scaling, probes=draws.probes)
 
     @property
     def num_draws(self) -> int:
@@ -97,7 +97,9 @@ class Quantised(BasePosterior):
 
     def weighted_draws(self, num: int) -> tuple[Theta, np.ndarray]:
         """All draws of theta as numbers, with weights that add up to one."""
-        theta = jax.tree.map(np.asarray, jax.vmap(unpacked, in_axes=(0, None, None))(self.codes, self.centre, self.scale))
+        theta = jax.tree.map(
+            np.asarray, jax.vmap(unpacked, in_axes=(0, None, None))(self.codes, self.centre, self.scale)
+        )
         return theta, self._shares
 
     @property
@@ -117,8 +119,7 @@ class Quantised(BasePosterior):
         theta, shares = self.weighted_draws(0)
         leaves = {name: leaf[None] for name, leaf in theta.items()}
         weights = None if self.weights is None else shares[None]
-        known = {"scaling": self.scaling, "probes": self.probes}
-        return Draws(self.model, leaves, self.provenance, weights=weights, **known)
+        return Draws(self.model, leaves, self.provenance, weights, scaling=self.scaling, probes=self.probes)
 
     # -- use -----------------------------------------------------------------------------------------------
 
@@ -180,10 +181,8 @@ def unpacked(codes: Theta, centre: Theta, scale: Theta) -> Theta:
 def _scale(offset: np.ndarray, kind: str) -> np.ndarray:
     """What one step of a code is worth; the numbers of a constant array are its centre."""
     largest = np.max(np.abs(offset), initial=0.0)
-    return np.float32(largest / LARGEST_CODE if kind == "int8" and largest > 0 else 1.0).reshape(())
+    return np.asarray(largest / LARGEST_CODE if kind == "int8" and largest > 0 else 1.0, np.float32)
 
 
 def _codes(offset: np.ndarray, scale: np.ndarray, kind: str) -> np.ndarray:
-    if kind == "int8":
-        return np.round(offset / scale).astype(np.int8)
-    return offset.astype(jnp.bfloat16)
+    return np.round(offset / scale).astype(np.int8) if kind == "int8" else offset.astype(jnp.bfloat16)

@@ -23,8 +23,8 @@ def as_bytes(to: Any, whole: int) -> int:
     num_bytes = int(_read(to) if not _is_share(to) else _read(to) * whole)
     if num_bytes >= whole:
         raise ValueError(
-            f"to={to!r} is {size_in_words(num_bytes)}, and the posterior takes {size_in_words(whole)}: that would be no "
-            "compression; ask for less, such as to='2%'"
+            f"to={to!r} is {size_in_words(num_bytes)}, and the posterior takes {size_in_words(whole)}: that would be "
+            "no compression; ask for less, such as to='2%'"
         )
     if num_bytes < 1:
         raise ValueError(f"to={to!r} of {size_in_words(whole)} is less than a byte; ask for more, such as to='2%'")
@@ -32,7 +32,7 @@ def as_bytes(to: Any, whole: int) -> int:
 
 
 def _is_share(to: Any) -> bool:
-    return isinstance(to, str) and to.strip().endswith("%") or isinstance(to, float) and to < 1
+    return to.strip().endswith("%") if isinstance(to, str) else isinstance(to, float) and to < 1
 
 
 def _read(to: Any) -> float:

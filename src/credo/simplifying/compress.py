@@ -18,11 +18,10 @@ from credo.simplifying.budget import as_bytes
 from credo.simplifying.compressors import COMPRESSORS, DEFAULT, LeftOut, Source
 from credo.simplifying.reference import Reference
 
-# Inputs that compressors look at, and inputs set aside to judge them. With 300 rows the functions of all data sets of
-# the benchmark are pinned down; more make the matching slower, and not better.
-MAX_SEEN, MAX_JUDGED = 300, 200
+# Inputs that compressors look at, and inputs set aside to judge them: a loss of 0.01 nats is then known to about 0.002.
+MAX_SEEN, MAX_JUDGED = 500, 200
 # Of fewer inputs, the share that is set aside.
-SHARE_JUDGED = 0.4
+SHARE_JUDGED = 0.25
 FEWEST_INPUTS = 5
 
 
@@ -47,13 +46,13 @@ def compress(
     Arguments:
         posterior: draws, as samplers and ensembles leave them behind.
         to: its new size: "1%", 0.01, a number of bytes, or "200 kB".
-        inputs: (rows, …) in the user's units, like those to predict on; no targets are needed. Those of `data` by default,
-            else the few training inputs that the posterior has kept.
+        inputs: (rows, …) in the user's units, like those to predict on; no targets are needed. Those of `data` by
+            default, else the few training inputs that the posterior has kept.
         by: a compressor, or several to choose from: "bf16" and "int8" keep all draws in fewer bits; "coreset" keeps few
             draws, with weights such that they predict what all do, and "coreset+bf16" or "coreset+int8" more of them in
             fewer bits each; "stein" and "stein+int8" keep those that are closest to the posterior by its gradient
-            (which takes `data`); "mixture" fits Gaussians; "generator" a network against a critic, which takes minutes.
-            All but the last by default.
+            (which takes `data`); "mixture" fits Gaussians, and "generator" a network against a critic. All but the last
+            two by default.
         data: what the posterior was fitted to.
         num_draws: how many draws of a Gaussian or a flow to compress.
 
@@ -72,19 +71,22 @@ def compress(
     known = None if data is None else draws.model.suited(data)
     seen, judged, where = _split(draws, inputs if inputs is not None or known is None else known.x, seed)
     source = Source(draws, Reference(draws, seen, seed), known, seed)
-    tried = [_tried(name, source, Reference(draws, judged, seed + 1), num_bytes) for name in names]
-    found = [(trial, small) for trial, small in tried if trial.loss is not None]
-    if not found:
-        reasons = "; ".join(f"{trial.by}: {trial.why}" for trial, _ in tried)
-        raise ValueError(f"nothing fits into to={to!r}, which is {size_in_words(num_bytes)} ({reasons}); ask for more bytes")
-    best, small = min(found, key=lambda one: one[0].loss.total)
+    reference = Reference(draws, judged, seed + 1)
+    tried = [_tried(name, source, reference, num_bytes) for name in names]
+    trials = tuple(sorted((trial for trial, _ in tried), key=lambda trial: trial.badness))
+    best, small = min(tried, key=lambda one: one[0].badness)
+    if small is None:
+        raise ValueError(
+            f"nothing fits into to={to!r}, which is {size_in_words(num_bytes)} "
+            f"({'; '.join(map(str, trials))}); ask for more bytes"
+        )
     record = Compression(
         by=best.by,
         bytes_before=posterior.num_bytes,
         bytes_after=small.num_bytes,
         judged_on=where,
-        trials=tuple(sorted((trial for trial, _ in tried), key=lambda trial: trial.loss.total if trial.loss else np.inf)),
-        advice=advice_on(best.loss),
+        trials=trials,
+        advice=advice_on(best),
     )
     return replace(small, provenance=replace(posterior.provenance, compression=record))
 

@@ -131,16 +131,15 @@ class Adversary(Compressor):
 
 
 def num_that_fit(stored: Any, num_draws: int, num_bytes: int) -> int:
-    """How many of the draws fit, with a weight of four bytes each; `LeftOut` where too few do, or all of them."""
-    shared = 0 if isinstance(stored, Draws) else sum(leaf.nbytes for part in (stored.centre, stored.scale) for leaf in part.values())
-    leaves = stored.theta if isinstance(stored, Draws) else stored.codes
-    per_draw = sum(leaf.nbytes for leaf in leaves.values()) // num_draws + np.dtype(np.float32).itemsize
+    """How many of the draws fit, each with a weight of its own; `LeftOut` where too few do, or all of them."""
+    one, two = (stored.chosen(np.zeros(num, int), np.full(num, 1 / num)).num_bytes for num in (1, 2))
+    per_draw, shared = two - one, 2 * one - two
     num = (num_bytes - shared) // per_draw
     if num < FEWEST_DRAWS:
         raise LeftOut(f"{FEWEST_DRAWS} draws take {size_in_words(shared + FEWEST_DRAWS * per_draw)}")
     if num >= num_draws:
         raise LeftOut("all draws fit: there are none to leave out")
-    return int(num)
+    return num
 
 
 COMPRESSORS: dict[str, Compressor] = {
@@ -154,5 +153,6 @@ COMPRESSORS: dict[str, Compressor] = {
     "mixture": GaussianMixture(),
     "generator": Adversary(),
 }
-# What is tried where nothing is asked for. A generator takes minutes to train, and has not won yet (docs/compression.md).
-DEFAULT = tuple(name for name in COMPRESSORS if name != "generator")
+# What is tried where nothing is asked for. Models of the weights take longest to fit, and have lost most on every
+# posterior that was tried (docs/compression.md).
+DEFAULT = tuple(name for name in COMPRESSORS if name not in ("mixture", "generator"))

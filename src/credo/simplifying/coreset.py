@@ -10,8 +10,8 @@ the maximum mean discrepancy between the few and the many under the kernel G. φ
     (f_j(theta) − m_j)/s_j                      the mean, in epistemic sds (of classes the line above has it already)
     (f_j(theta) − m_j)²/s_j² − 1                the epistemic variance
 
-Draws are added one by one, each the one that a step towards it lowers wᵀGw most by, and after each all weights are solved
-for anew: herding with full correction, or the conditional gradient method on the simplex.
+Draws are added one by one, each the one that a step towards it lowers wᵀGw most by, and after each all weights are
+solved for anew: herding with full correction, or the conditional gradient method on the simplex.
 
 Reference: Chen, Welling and Smola, Super-samples from kernel herding, 2010; Bach, Lacoste-Julien and Obozinski, On the
 equivalence between herding and conditional gradient algorithms, 2012.
@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import nnls
 
-from credo.simplifying.reference import LEAST_PROBABILITY, NUM_TARGETS, Reference
+from credo.simplifying.reference import LEAST_PROBABILITY, Reference
 
 # The sum of the weights is one to this part: what a heavy row of least squares holds.
 HEAVY = 1e3

@@ -78,9 +78,7 @@ class Adversarial(Method):
         generator_key, critic_key = jax.random.split(key)
         generator = first_generator(generator_key, data.x, self.num_hidden)
         critic = first_critic(critic_key, data.x.shape[1])
-        return AdversarialState(
-            generator, critic, self.optimizer().init(generator), self.optimizer().init(critic)
-        )
+        return AdversarialState(generator, critic, self.optimizer().init(generator), self.optimizer().init(critic))
 
     def step(
         self, key: Key, model: Model, state: AdversarialState, batch: Batch
@@ -124,7 +122,9 @@ def generator(draws: Draws, num_hidden: int, *, seed: int, num_steps: int = Adve
         num_steps: of training.
     """
     theta, weights = draws.weighted_draws(0)
-    rows = np.random.default_rng(seed).choice(len(weights), len(weights), p=weights) if draws.weights is not None else ...
+    rows = (
+        np.random.default_rng(seed).choice(len(weights), len(weights), p=weights) if draws.weights is not None else ...
+    )
     flat = np.concatenate([leaf.reshape(len(leaf), -1) for leaf in theta.values()], axis=1)[rows]
     mean, sd = flat.mean(axis=0), flat.std(axis=0) + np.finfo(np.float32).tiny
     data = Batch(jnp.asarray((flat - mean) / sd), jnp.zeros(len(flat)), len(flat))

@@ -2,11 +2,10 @@
 
     Σ_k π_k N(theta; μ_k, D_k (I + F_k F_kᵀ) D_k),        D F = the first r principal directions of a cluster
 
-Draws are clustered by their functions, since weights that mean the same may be far apart. Of networks whose units can be
-exchanged the draws are brought into one order first (`Draws.canonical`): a Gaussian over unordered units would mix them.
+Draws are clustered by their functions, since weights that mean the same may be far apart. Of networks whose units can
+be exchanged the draws are brought into one order first (`Draws.canonical`): a Gaussian over all orders would mix them.
 """
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -78,7 +77,10 @@ def moments(theta: Theta, weights: np.ndarray, rank: int) -> tuple[Theta, Root]:
 
     def split(values: np.ndarray) -> Theta:
         parts = np.split(values.astype(np.float32), np.cumsum(sizes)[:-1])
-        return {name: part.reshape((*leaf.shape, *values.shape[1:])) for part, (name, leaf) in zip(parts, mean.items(), strict=True)}
+        return {
+            name: part.reshape((*leaf.shape, *values.shape[1:]))
+            for part, (name, leaf) in zip(parts, mean.items(), strict=True)
+        }
 
     mean = {name: leaf.astype(np.float32) for name, leaf in mean.items()}
     if rank == 0:

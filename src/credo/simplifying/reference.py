@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import jax
 import numpy as np
 
 from credo import random
@@ -14,8 +13,8 @@ from credo.predictive import ClassPredictive, Predictive, RegressionPredictive
 # An epistemic sd below this share of the sd of y moves that by under one part in 10⁴: its errors are taken relative to
 # this share.
 SMALL_SHARE = 0.01
-# Values of y for each row. log p_full − log p has a standard deviation of about √(2 nats): with 8 × 100 of them a loss of
-# 0.01 nats is known to 0.005 even without the control variate below.
+# Values of y for each row. log p_full − log p has a standard deviation of about √(2 nats): with 8 × 100 of them a loss
+# of 0.01 nats is known to 0.005 even without the control variate below.
 NUM_TARGETS = 8
 # Probabilities below this have no digits in single precision.
 LEAST_PROBABILITY = 1e-30
