@@ -4,7 +4,7 @@
     python -m benchmarks uci --sets boston,yacht --splits 5
     python -m benchmarks supervision --noisy
 
-`uci` takes hours, and runs only where it is named.
+`uci` takes hours and `compression` half an hour: they run only where they are named.
 """
 
 import sys
@@ -28,10 +28,11 @@ BENCHMARKS = (
     "tasks",
     "last_layer",
     "ood",
+    "compression",
     "uci",
 )
-WITH_OPTIONS = ("uci", "ood", "closed_form", "semi_supervised", "supervision", "last_layer")
-LONG = ("uci",)
+WITH_OPTIONS = ("uci", "ood", "closed_form", "semi_supervised", "supervision", "last_layer", "compression")
+LONG = ("uci", "compression")
 
 
 def main() -> None:

@@ -51,10 +51,13 @@ from .posterior import Draws as Draws
 from .posterior import Dropout as Dropout
 from .posterior import Flow as Flow
 from .posterior import Gaussian as Gaussian
+from .posterior import Generator as Generator
 from .posterior import Mixture as Mixture
 from .posterior import Posterior as Posterior
+from .posterior import Quantised as Quantised
 from .posterior import load as load
 from .predictive import Predictive as Predictive
 from .predictive.tabulated import from_normal as from_normal
 from .predictive.tabulated import from_probs as from_probs
 from .reporting.report import report as report
+from .simplifying.compress import compress as compress

@@ -1,12 +1,14 @@
-"""What a method leaves behind: draws, a Gaussian, a flow, masks, or a mixture of these; saving and loading."""
+"""What a method leaves behind: draws, a Gaussian, a flow, masks, a generator, mixtures; saving and loading."""
 
 from credo.posterior.base import Posterior, Provenance
 from credo.posterior.draws import Draws
 from credo.posterior.dropout import Dropout
 from credo.posterior.flow import Flow
 from credo.posterior.gaussian import Gaussian
+from credo.posterior.generator import Generator
 from credo.posterior.loading import load
 from credo.posterior.mixture import Mixture, PointEnsemble
+from credo.posterior.quantised import Quantised
 from credo.posterior.saving import save
 
 __all__ = [
@@ -14,10 +16,12 @@ __all__ = [
     "Dropout",
     "Flow",
     "Gaussian",
+    "Generator",
     "Mixture",
     "PointEnsemble",
     "Posterior",
     "Provenance",
+    "Quantised",
     "load",
     "save",
 ]

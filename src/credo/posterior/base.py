@@ -10,6 +10,7 @@ import numpy as np
 from credo import random
 from credo.data import Data, Scaling, as_inputs
 from credo.diagnostics import Diagnostics
+from credo.diagnostics.compression import Compression
 from credo.models.label_errors import judging
 from credo.models.program import Model
 from credo.posterior.saving import save
@@ -27,7 +28,8 @@ NUM_PROBES = 40
 class Provenance:
     """How a posterior came about: the method and its settings, the seed, the time, and the size of the data.
 
-    `why` says why this method, where the user left that open (`"auto"`).
+    `why` says why this method, where the user left that open (`"auto"`). `compression` tells what was saved and lost,
+    where the posterior was made smaller since (`credo.compress`).
     """
 
     method: dict[str, Any]
@@ -36,6 +38,13 @@ class Provenance:
     num_data: int
     interrupted: bool = False
     why: str = ""
+    compression: Compression | None = None
+
+    @classmethod
+    def from_dict(cls, config: dict[str, Any]) -> "Provenance":
+        """From what `dataclasses.asdict` and JSON made of it."""
+        found = config.get("compression")
+        return cls(**{**config, "compression": Compression.from_dict(found) if found else None})
 
 
 class Posterior(Protocol):
@@ -101,7 +110,14 @@ class BasePosterior:
 
     @property
     def _made(self) -> str:
-        return f"by {self.provenance.method.get('name', '?')} in {self.provenance.seconds:.1f} s"
+        made, compression = self.provenance, self.provenance.compression
+        since = f", compressed {compression.ratio:.0f}-fold by {compression.by}" if compression else ""
+        return f"by {made.method.get('name', '?')} in {made.seconds:.1f} s{since}"
+
+    def describe(self) -> str:
+        """What it is and how it came about; of a compressed posterior also what that saved and lost."""
+        compression = self.provenance.compression
+        return "\n".join([repr(self), *([str(compression)] if compression else [])])
 
     def sample(self, key: Key, num: int) -> Theta:
         """`num` draws of theta: every leaf gains a leading axis."""

@@ -58,8 +58,8 @@ class Draws(BasePosterior):
 
     @property
     def num_bytes(self) -> int:
-        """What the draws take to keep, in memory."""
-        return sum(leaf.nbytes for leaf in self.theta.values())
+        """What the draws and their weights take to keep, in memory."""
+        return sum(leaf.nbytes for leaf in jax.tree.leaves((self.theta, self.weights)))
 
     def __repr__(self) -> str:
         return (
@@ -80,6 +80,12 @@ class Draws(BasePosterior):
     def weighted_draws(self, num: int) -> tuple[Theta, np.ndarray]:
         """All draws of theta, chain after chain, with weights that add up to one."""
         return self._flat
+
+    def chosen(self, rows: np.ndarray, weights: np.ndarray) -> "Draws":
+        """Some of the draws, numbered chain after chain, as one chain with weights of its own."""
+        theta = {name: leaf[rows][None] for name, leaf in self._flat[0].items()}
+        own = np.asarray(weights, np.float32)[None]
+        return Draws(self.model, theta, self.provenance, weights=own, scaling=self.scaling, probes=self.probes)
 
     def sample(self, key: Key, num: int) -> Theta:
         """`num` draws of theta with replacement, by weight: every leaf gains a leading axis."""
@@ -122,7 +128,12 @@ class Draws(BasePosterior):
 
     @cached_property
     def diagnostics(self) -> Diagnostics:
-        """R-hat, effective sample sizes, divergences, in weight space and function space, with a verdict."""
+        """R-hat, effective sample sizes, divergences, in weight space and function space, with a verdict.
+
+        Of draws that `credo.compress` has left: what that saved and lost; of exact ones, their evidence.
+        """
+        if self.provenance.compression is not None:
+            return self.provenance.compression
         return diagnose_chains(self) if self.evidence is None else diagnose_exact(self.evidence, self.trace)
 
     def to_arviz(self) -> "arviz.InferenceData":

@@ -20,10 +20,13 @@ from credo.posterior.draws import Draws
 from credo.posterior.dropout import Dropout
 from credo.posterior.flow import Flow
 from credo.posterior.gaussian import Gaussian
+from credo.posterior.generator import Generator
 from credo.posterior.mixture import Mixture, PointEnsemble
+from credo.posterior.quantised import Quantised
 from credo.posterior.saving import FORMAT, FORMAT_VERSION, MANIFEST, Stored
 
-KINDS = {kind.stored_as: kind for kind in (Draws, PointEnsemble, Gaussian, Flow, Dropout, Mixture)}
+_ALL = (Draws, PointEnsemble, Quantised, Gaussian, Flow, Dropout, Mixture, Generator)
+KINDS = {kind.stored_as: kind for kind in _ALL}
 
 
 def load(
@@ -71,7 +74,7 @@ def _unpacked(stored: Stored, *, scaling: Scaling, probes: np.ndarray | None) ->
     xi, model = stored.group("xi"), stored.models[stored.config.get("architecture", 0)]
     common: dict[str, Any] = {
         "model": model.freeze(xi) if xi else model,
-        "provenance": Provenance(**stored.config["provenance"]),
+        "provenance": Provenance.from_dict(stored.config["provenance"]),
         "trace": stored.group("trace"),
         "scaling": scaling,
         "probes": probes,

@@ -201,7 +201,12 @@ class Mixture(BasePosterior):
 
     @cached_property
     def diagnostics(self) -> Diagnostics:
-        """Whether the members differ, how much, and whether some are in trouble themselves."""
+        """Whether the members differ, how much, and whether some are in trouble themselves.
+
+        Of a mixture that `credo.compress` has made: what that saved and lost.
+        """
+        if self.provenance.compression:
+            return self.provenance.compression
         members = [member.diagnostics for member in self.members]
         if self.probes is None:
             return diagnose_ensemble(members)
