@@ -52,8 +52,10 @@ from .posterior import Flow as Flow
 from .posterior import Gaussian as Gaussian
 from .posterior import Mixture as Mixture
 from .posterior import Posterior as Posterior
+from .posterior import Student as Student
 from .posterior import load as load
 from .predictive import Predictive as Predictive
 from .predictive.tabulated import from_normal as from_normal
 from .predictive.tabulated import from_probs as from_probs
 from .reporting.report import report as report
+from .simplifying.distill import distill as distill

@@ -1,4 +1,4 @@
-"""What a method leaves behind: draws, a Gaussian, a flow, masks, or a mixture of these; saving and loading."""
+"""What a method leaves behind: draws, a Gaussian, a flow, masks, a mixture of these, or a student; saving and loading."""
 
 from credo.posterior.base import Posterior, Provenance
 from credo.posterior.draws import Draws
@@ -8,6 +8,7 @@ from credo.posterior.gaussian import Gaussian
 from credo.posterior.loading import load
 from credo.posterior.mixture import Mixture, PointEnsemble
 from credo.posterior.saving import save
+from credo.posterior.student import Student
 
 __all__ = [
     "Draws",
@@ -18,6 +19,7 @@ __all__ = [
     "PointEnsemble",
     "Posterior",
     "Provenance",
+    "Student",
     "load",
     "save",
 ]

@@ -22,8 +22,9 @@ from credo.posterior.flow import Flow
 from credo.posterior.gaussian import Gaussian
 from credo.posterior.mixture import Mixture, PointEnsemble
 from credo.posterior.saving import FORMAT, FORMAT_VERSION, MANIFEST, Stored
+from credo.posterior.student import Student
 
-KINDS = {kind.stored_as: kind for kind in (Draws, PointEnsemble, Gaussian, Flow, Dropout, Mixture)}
+KINDS = {kind.stored_as: kind for kind in (Draws, PointEnsemble, Gaussian, Flow, Dropout, Mixture, Student)}
 
 
 def load(
