@@ -20,6 +20,7 @@ from .evaluation.recalibration import recalibrate as recalibrate
 from .inference.adapt import adapt as adapt
 from .inference.auto import Choice as Choice
 from .inference.auto import choose as choose
+from .inference.distilled import Distilled as Distilled
 from .inference.dropout.mc_dropout import MCDropout as MCDropout
 from .inference.ensemble.deep_ensemble import DeepEnsemble as DeepEnsemble
 from .inference.fit import fit as fit

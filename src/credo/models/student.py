@@ -19,6 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpyro
 import numpyro.distributions as dist
+from jax.scipy.special import xlogy
 
 from credo._checks import require_one_of
 from credo.models import priors
@@ -31,6 +32,8 @@ from credo.typing import Array, Batch
 
 # Of standardised targets: a spread below a thousandth of theirs changes no answer.
 LEAST_SCALE = 1e-3
+# Nats: below, the two parts of an entropy are rounding errors of single precision.
+LEAST_ENTROPY = 1e-6
 
 
 class Head(Protocol):
@@ -43,11 +46,11 @@ class Head(Protocol):
     def num_outputs(self) -> int:
         """How many outputs per row the network must have."""
 
-    def statistics(self, mean: Array, spread: Array, noise: Array) -> Array:
-        """What a teacher's moments tell the student, (rows, statistics)."""
+    def statistics(self, mean: Array, epistemic: Array, aleatoric: Array) -> Array:
+        """What a teacher's answers tell the student, (rows, statistics)."""
 
-    def of_draw(self, conditional: Conditional) -> Array:
-        """The statistics of a single draw of theta, from its p(y | x, theta)."""
+    def of_draw(self, conditional: Conditional, outputs: Array) -> Array:
+        """The statistics of a single draw of theta, from its p(y | x, theta), beside outputs of the student."""
 
     def own(self, outputs: Array) -> Array:
         """The statistics of q itself."""
@@ -80,11 +83,11 @@ class NormalHead:
     def num_outputs(self) -> int:
         return 3 * self.num_targets
 
-    def statistics(self, mean: Array, spread: Array, noise: Array) -> Array:
-        parts = [part.reshape(part.shape[0], self.num_targets) for part in (mean, spread, noise)]
+    def statistics(self, mean: Array, epistemic: Array, aleatoric: Array) -> Array:
+        parts = [part.reshape(part.shape[0], self.num_targets) for part in (mean, epistemic, aleatoric)]
         return jnp.concatenate(parts, axis=-1)
 
-    def of_draw(self, conditional: Conditional) -> Array:
+    def of_draw(self, conditional: Conditional, outputs: Array) -> Array:
         return self.statistics(conditional.mean, jnp.zeros_like(conditional.mean), conditional.variance)
 
     def own(self, outputs: Array) -> Array:
@@ -106,51 +109,49 @@ class NormalHead:
 
 @dataclass(frozen=True)
 class DirichletHead:
-    """q(p, y | x) = Dirichlet(p; α₀ π) Cat(y; p): o = (logits of π, log α₀).
+    """q(p, y | x) = Dirichlet(p; α₀ π) Cat(y; p): o = (logits of π, logit of 1 − r), r the epistemic share of H[y].
 
-    π learns from soft labels: its optimum is the teacher's marginal. The precision α₀ learns which share of the
-    variance of y is epistemic, 1/(1 + α₀) for a Dirichlet: with V = Σₖ Var p(y = k | x, theta) between the draws and
-    W = E[1 − Σₖ p(y = k | x, theta)²] within them, it maximises
+    π learns from soft labels: its optimum is the teacher's marginal. With I = I[y; theta] and A = E_theta(H[y | theta])
+    of the teacher, r maximises
 
-        V/(V + W) · log 1/(1 + α₀) + W/(V + W) · log α₀/(1 + α₀)
+        I log r + A log(1 − r),    whose optimum is r = I/(I + A)
 
-    whose optimum is α₀ = W/V, the Dirichlet with the teacher's variances. (Its likelihood instead would hang on
-    E[log p(y = k | x, theta)], which the most certain of the draws rules.)
+    and α₀ is the precision at which a Dirichlet of mean π has that share. (The likelihood of a Dirichlet would hang on
+    E[log p(y = k | x, theta)] instead, which the most certain of the draws rules.)
 
     Arguments:
         num_classes: K; the network has K + 1 outputs.
     """
 
     name: ClassVar[str] = "dirichlet"
-    needs: ClassVar[str] = "a logit for each class, and one precision"
+    needs: ClassVar[str] = "a logit for each class, and one for how much of the uncertainty is epistemic"
     num_classes: int
 
     @property
     def num_outputs(self) -> int:
         return self.num_classes + 1
 
-    def statistics(self, mean: Array, spread: Array, noise: Array) -> Array:
-        return jnp.concatenate([mean, jnp.sum(spread, axis=-1, keepdims=True)], axis=-1)
+    def statistics(self, mean: Array, epistemic: Array, aleatoric: Array) -> Array:
+        # As shares, so that rows count alike, however certain they are.
+        whole = jnp.maximum(epistemic + aleatoric, LEAST_ENTROPY)
+        return jnp.concatenate([mean, (epistemic / whole)[:, None], (aleatoric / whole)[:, None]], axis=-1)
 
-    def of_draw(self, conditional: Conditional) -> Array:
-        probs = mean_of(conditional)
-        return self.statistics(probs, jnp.zeros_like(probs), probs)
+    def of_draw(self, conditional: Conditional, outputs: Array) -> Array:
+        # The average of KL(p ‖ π) over draws is the mutual information, if π is their average.
+        probs, own = mean_of(conditional), jax.nn.log_softmax(outputs[..., :-1])
+        entropy = -jnp.sum(xlogy(probs, probs), axis=-1)
+        parts = -jnp.sum(probs * own, axis=-1) - entropy, entropy
+        return jnp.concatenate([probs, *(part[:, None] for part in parts)], axis=-1)
 
     def own(self, outputs: Array) -> Array:
-        probs = jax.nn.softmax(outputs[..., :-1])
-        between = (1 - jnp.sum(probs**2, axis=-1, keepdims=True)) * jax.nn.sigmoid(-outputs[..., -1:])
-        return jnp.concatenate([probs, between], axis=-1)
+        share = jax.nn.sigmoid(-outputs[..., -1:])
+        return jnp.concatenate([jax.nn.softmax(outputs[..., :-1]), share, 1 - share], axis=-1)
 
     def expected_log(self, outputs: Array, statistics: Array) -> Array:
-        probs, spread = statistics[..., :-1], statistics[..., -1]
-        logits, log_precision = outputs[..., :-1], outputs[..., -1]
-        own = jax.lax.stop_gradient(jax.nn.softmax(logits))
-        between = spread + jnp.sum((probs - own) ** 2, axis=-1)
-        within = jnp.maximum(1 - jnp.sum(probs**2, axis=-1) - spread, 0.0)
-        share = between / jnp.maximum(between + within, LEAST_SCALE**2)
+        probs, epistemic, aleatoric = statistics[..., :-2], statistics[..., -2], statistics[..., -1]
+        logits, certainty = outputs[..., :-1], outputs[..., -1]
         of_label = jnp.sum(probs * jax.nn.log_softmax(logits), axis=-1)
-        of_share = share * jax.nn.log_sigmoid(-log_precision) + (1 - share) * jax.nn.log_sigmoid(log_precision)
-        return of_label + of_share
+        return of_label + epistemic * jax.nn.log_sigmoid(-certainty) + aleatoric * jax.nn.log_sigmoid(certainty)
 
     def law(self, outputs: Array) -> Conditional:
         return dist.Categorical(logits=outputs[..., :-1])

@@ -1,4 +1,4 @@
-"""What a method leaves behind: draws, a Gaussian, a flow, masks, a mixture of these, or a student; saving and loading."""
+"""What a method leaves behind: draws, a Gaussian, a flow, masks, mixtures, students; saving and loading."""
 
 from credo.posterior.base import Posterior, Provenance
 from credo.posterior.draws import Draws

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NoReturn
 
+import jax.numpy as jnp
 import numpy as np
 from scipy.special import digamma
 
@@ -16,6 +17,9 @@ from credo.models.student import DirichletHead, Head, NormalHead
 from credo.predictive import ClassPredictive, Predictive, RegressionPredictive, streaming
 from credo.predictive.conditional import Conditional
 from credo.typing import Array, Theta
+
+# α₀ is sought between exp(∓25), halved to single precision: at the ends a Dirichlet is one of corners, or a point.
+LOG_RANGE, NUM_BISECTIONS = 25.0, 30
 
 
 @dataclass(frozen=True)
@@ -35,16 +39,16 @@ class StudentRegressionPredictive(RegressionPredictive):
 
     @cached_property
     def _moments(self) -> streaming.Moments:
-        parts = np.split(np.asarray(self.conditional_of.head.own(self.x)), 3, axis=-1)
+        parts = np.split(np.asarray(self.conditional_of.head.own(jnp.asarray(self.x))), 3, axis=-1)
         return streaming.Moments(np.ones(len(self)), *(part.reshape(self._target_shape) for part in parts))
 
     @property
-    def functions(self) -> np.ndarray:  # type: ignore[override]
+    def functions(self) -> np.ndarray:
         """Not known to a student."""
         _refuse("functions")
 
     @property
-    def input_covariance(self) -> np.ndarray:  # type: ignore[override]
+    def input_covariance(self) -> np.ndarray:
         """Not known to a student."""
         _refuse("a covariance between inputs")
 
@@ -53,30 +57,45 @@ class StudentClassPredictive(ClassPredictive):
     """The marginal of class labels that a student gives: the probabilities are Dirichlet(α₀ π), row by row."""
 
     @cached_property
-    def probs(self) -> np.ndarray:  # type: ignore[override]
+    def probs(self) -> np.ndarray:
         """π, (data, classes)."""
         logits = self.x[:, :-1] - self.x[:, :-1].max(axis=1, keepdims=True)
         odds = np.exp(logits)
         return odds / odds.sum(axis=1, keepdims=True)
 
+    @property
+    def _share(self) -> np.ndarray:
+        """r, the epistemic share of the entropy."""
+        return 1 / (1 + np.exp(self.x[:, -1].astype(np.float64)))
+
+    @cached_property
+    def aleatoric(self) -> np.ndarray:
+        """(1 − r) H[y]: the entropy that is left where the probabilities are known."""
+        return (1 - self._share) * self.entropy
+
     @cached_property
     def precision(self) -> np.ndarray:
-        """α₀, (data,): how many labels the knowledge of a row is worth. Low where the teacher's draws disagreed."""
-        return np.exp(self.x[:, -1].astype(np.float64))
+        """α₀, (data,): how many labels the knowledge of a row is worth. Low where the teacher's draws disagreed.
+
+        It solves ψ(α₀ + 1) − Σₖ πₖ ψ(α₀ πₖ + 1) = (1 − r) H[y], whose left side rises from nothing to H[y].
+        """
+        probs = np.maximum(self.probs.astype(np.float64), np.finfo(np.float64).tiny)
+        wanted = (1 - self._share) * -np.sum(probs * np.log(probs), axis=1)
+        low, high = np.full(len(self), -LOG_RANGE), np.full(len(self), LOG_RANGE)
+        for _ in range(NUM_BISECTIONS):
+            middle = (low + high) / 2
+            total = np.exp(middle)[:, None]
+            left = digamma(total[:, 0] + 1) - np.sum(probs * digamma(total * probs + 1), axis=1)
+            low, high = np.where(left < wanted, middle, low), np.where(left < wanted, high, middle)
+        return np.exp((low + high) / 2)
 
     @property
     def probs_std(self) -> np.ndarray:
         """√(π (1 − π)/(1 + α₀)), (data, classes)."""
         return np.sqrt(self.probs * (1 - self.probs) / (1 + self.precision[:, None]))
 
-    @cached_property
-    def aleatoric(self) -> np.ndarray:  # type: ignore[override]
-        """E[H] = ψ(α₀ + 1) − Σₖ πₖ ψ(α₀ πₖ + 1): the entropy that is left where the probabilities are known."""
-        total = self.precision[:, None]
-        return digamma(total[:, 0] + 1) - np.sum(self.probs * digamma(total * self.probs + 1), axis=1)
-
     @property
-    def functions(self) -> np.ndarray:  # type: ignore[override]
+    def functions(self) -> np.ndarray:
         """Not known to a student."""
         _refuse("functions")
 

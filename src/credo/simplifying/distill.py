@@ -20,7 +20,7 @@ from credo.posterior import Posterior, Student
 from credo.simplifying.lessons import teach
 
 # Largest noise of inputs beyond D, in standard deviations of each column.
-BEYOND = 0.5
+BEYOND = 1.0
 # The share of the inputs that judges the student, and how many that are at most.
 HELD_OUT, MAX_HELD_OUT = 0.1, 1000
 # Training: a small student is cheap, and learns long; of a large one, what a few minutes allow.
@@ -53,8 +53,9 @@ def distill(
             such as "mlp:100,100", to which they are added; None for hidden layers like the teacher's, two at least.
         inputs: D′, rows in the user's units: those of the training, and all others there are. `credo.Data` stand for
             their inputs, with and without a label.
-        beyond: how far around D′ the teacher is asked too: the largest noise, in standard deviations of each column
-            (categories keep their values), or one of `credo.augmentations`; 0 for not at all.
+        beyond: how far beyond D′ the teacher is asked too: the largest noise, in standard deviations of each column
+            (categories keep their values), around rows and between them; or one of `credo.augmentations`; 0 for not at
+            all. D′ itself stays at least half of the lesson.
         method: how to train; `credo.MAP` on minibatches by default.
         seed: the same seed gives the same bits.
         progress: as for `credo.fit`.
@@ -122,7 +123,8 @@ def _network(student: Any, teacher: Posterior, head: Head) -> Any:
 
 def _like(teacher: Posterior, head: Head) -> Any:
     """Hidden layers like those of the teacher, two at least: one says three things worse than one."""
-    config = dict((teacher.model.config or {}).get("network") or {})
+    made: dict[str, Any] = teacher.model.config or {}
+    config: dict[str, Any] = made.get("network") or {}
     if "features" not in config and "out" in config:
         return networks.from_config(config | {"out": head.num_outputs})
     features = tuple(config.get("features", ())) or (UNITS,)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from credo import random
@@ -28,23 +29,34 @@ MAX_WORK = 2e12
 # The noise that a row gets has a scale between this part of the largest and the largest, all orders alike likely: most
 # inputs are near the data, and some far out.
 LEAST_SHARE = 0.05
+# So many start part of the way to another row. Digits with two left out, AUROC of these by the mutual information of
+# the student of an ensemble (the teacher: 0.964): 0.943 without such inputs, 0.956 with them.
+SHARE_BETWEEN = 0.5
 # Columns of so few whole numbers are categories, and keep their values: there is nothing between them.
 MAX_LEVELS = 10
 
 
 @dataclass(frozen=True, eq=False)
 class Lesson:
-    """What a teacher said: inputs in the user's units, statistics in those of the scaling, (rows, statistics)."""
+    """What a teacher said: inputs in the user's units, statistics in those of the scaling, (rows, statistics).
+
+    Arguments:
+        num_own: the first so many inputs are those of D′ itself, the others lie beyond.
+    """
 
     x: np.ndarray
+    num_own: int
     statistics: np.ndarray
     head: Head
     scaling: Scaling
 
     @property
     def data(self) -> Data:
-        """The same as inputs and targets."""
-        return Data(self.x, self.statistics).with_scaling(Scaling(self.scaling.x_mean, self.scaling.x_scale))
+        """The same as inputs and targets, those of D′ itself so often that they are at least half."""
+        num, own = len(self.x), np.arange(self.num_own)
+        order = np.concatenate([np.resize(own, max(self.num_own, num - self.num_own)), np.arange(self.num_own, num)])
+        scaling = Scaling(self.scaling.x_mean, self.scaling.x_scale)
+        return Data(self.x[order], self.statistics[order]).with_scaling(scaling)
 
 
 def teach(teacher: Posterior, x: np.ndarray, beyond: Any, *, seed: int, progress: bool | None = None) -> Lesson:
@@ -65,15 +77,15 @@ def lesson_of(prediction: Predictive, asked: np.ndarray, x: np.ndarray) -> Lesso
     scaling = fitted(x, np.zeros(len(x), np.int32))
     if isinstance(prediction, ClassPredictive):
         classes = DirichletHead(prediction.probs.shape[1])
-        found = classes.statistics(prediction.probs, prediction.probs_std**2, prediction.probs)
-        return Lesson(asked, np.asarray(found), classes, scaling)
+        parts = map(jnp.asarray, (prediction.probs, prediction.mutual_information, prediction.aleatoric))
+        return Lesson(asked, len(x), np.asarray(classes.statistics(*parts)), classes, scaling)
     _refuse_counts(prediction)
     mean, variance = prediction.mean, prediction.variance
     centre, scale = mean[: len(x)].mean(0), np.sqrt(mean[: len(x)].var(0) + variance[: len(x)].mean(0))
     head = NormalHead(1 if mean.ndim == 1 else mean.shape[1], mean.ndim == 1)
-    parts = (mean - centre) / scale, prediction.epistemic / scale**2, prediction.aleatoric / scale**2
-    statistics = np.asarray(head.statistics(*parts))
-    return Lesson(asked, statistics, head, Scaling(scaling.x_mean, scaling.x_scale, centre, scale))
+    scaled = (mean - centre) / scale, prediction.epistemic / scale**2, prediction.aleatoric / scale**2
+    statistics = np.asarray(head.statistics(*map(jnp.asarray, scaled)))
+    return Lesson(asked, len(x), statistics, head, Scaling(scaling.x_mean, scaling.x_scale, centre, scale))
 
 
 def num_beyond(teacher: Posterior, x: np.ndarray) -> int:
@@ -84,12 +96,14 @@ def num_beyond(teacher: Posterior, x: np.ndarray) -> int:
 
 
 def inputs_beyond(x: np.ndarray, num: int, beyond: Any, *, seed: int) -> np.ndarray:
-    """`num` inputs around rows of x that are drawn at random: with noise, or by an augmentation.
+    """`num` inputs around rows of x that are drawn at random: with noise, half of them part of the way to another row.
+
+    Or what an augmentation makes of these rows.
 
     >>> inputs_beyond(np.array([[1.0, 0.3], [0.0, 0.7]]), 4, 0.5, seed=0)[:, 0].round(3).tolist()  # a category
     [0.0, 0.0, 0.0, 1.0]
     """
-    rng = np.random.default_rng(seed)
+    rng, kept = np.random.default_rng(seed), _is_category(x)
     rows = x[rng.integers(0, len(x), num)]
     if isinstance(beyond, Augmentation):
         keys = jax.random.split(random.key(seed), num)
@@ -97,9 +111,12 @@ def inputs_beyond(x: np.ndarray, num: int, beyond: Any, *, seed: int) -> np.ndar
         beyond.check(x.shape[1:])
         moved = jax.jit(jax.vmap(lambda key, row: beyond(key, row, **constants)))(keys, rows.astype(np.float32))
         return np.asarray(moved)
-    share = np.exp(rng.uniform(np.log(LEAST_SHARE), 0.0, (num, *[1] * (x.ndim - 1))))
-    noise = beyond * share * rng.standard_normal(rows.shape)
-    return rows + noise * np.where(_is_category(x), 0.0, fitted(x, np.zeros(len(x), np.int32)).x_scale)
+    each = (num, *[1] * (x.ndim - 1))
+    way = rng.uniform(0.0, 1.0, each) * (rng.random(each) < SHARE_BETWEEN)
+    rows = rows + np.where(kept, 0.0, way) * (x[rng.integers(0, len(x), num)] - rows)
+    share = np.exp(rng.uniform(np.log(LEAST_SHARE), 0.0, each))
+    scale = np.where(kept, 0.0, fitted(x, np.zeros(len(x), np.int32)).x_scale)
+    return rows + beyond * share * scale * rng.standard_normal(rows.shape)
 
 
 def _is_category(x: np.ndarray) -> np.ndarray:
