@@ -26,9 +26,10 @@ BENCHMARKS = (
     "augmentation",
     "tasks",
     "ood",
+    "distillation",
     "uci",
 )
-WITH_OPTIONS = ("uci", "ood", "semi_supervised", "supervision")
+WITH_OPTIONS = ("uci", "ood", "distillation", "semi_supervised", "supervision")
 LONG = ("uci",)
 
 

@@ -25,7 +25,7 @@ BEYOND = 1.0
 HELD_OUT, MAX_HELD_OUT = 0.1, 1000
 # Training: a small student is cheap, and learns long; of a large one, what a few minutes allow.
 BATCH_SIZE, MIN_STEPS, MAX_STEPS, MAX_WORK = 256, 5_000, 30_000, 6e11
-# Hidden units of a student whose teacher is no network of the zoo.
+# Hidden units that each layer of a student has at least.
 UNITS = 50
 
 
@@ -54,7 +54,7 @@ def distill(
         inputs: D′, rows in the user's units: those of the training, and all others there are. `credo.Data` stand for
             their inputs, with and without a label.
         beyond: how far beyond D′ the teacher is asked too: the largest noise, in standard deviations of each column
-            (categories keep their values), around rows and between them; or one of `credo.augmentations`; 0 for not at
+            (categories stay what they are), around rows and between them; or one of `credo.augmentations`; 0 for not at
             all. D′ itself stays at least half of the lesson.
         method: how to train; `credo.MAP` on minibatches by default.
         seed: the same seed gives the same bits.
@@ -122,12 +122,12 @@ def _network(student: Any, teacher: Posterior, head: Head) -> Any:
 
 
 def _like(teacher: Posterior, head: Head) -> Any:
-    """Hidden layers like those of the teacher, two at least: one says three things worse than one."""
+    """Hidden layers like those of the teacher, at least two of 50 units: a student says more than one draw does."""
     made: dict[str, Any] = teacher.model.config or {}
     config: dict[str, Any] = made.get("network") or {}
     if "features" not in config and "out" in config:
         return networks.from_config(config | {"out": head.num_outputs})
-    features = tuple(config.get("features", ())) or (UNITS,)
+    features = [max(units, UNITS) for units in config.get("features", ())] or [UNITS]
     features = features if len(features) > 1 else features * 2
     return networks.MLP(features, head.num_outputs, activation=config.get("activation", "tanh"))
 
