@@ -29,9 +29,19 @@ BENCHMARKS = (
     "last_layer",
     "ood",
     "compression",
+    "distillation",
     "uci",
 )
-WITH_OPTIONS = ("uci", "ood", "closed_form", "semi_supervised", "supervision", "last_layer", "compression")
+WITH_OPTIONS = (
+    "uci",
+    "ood",
+    "semi_supervised",
+    "supervision",
+    "last_layer",
+    "closed_form",
+    "compression",
+    "distillation",
+)
 LONG = ("uci", "compression")
 
 

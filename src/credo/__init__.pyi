@@ -21,6 +21,7 @@ from .inference.adapt import adapt as adapt
 from .inference.auto import Choice as Choice
 from .inference.auto import choose as choose
 from .inference.closed_form.closed_form import ClosedForm as ClosedForm
+from .inference.distilled import Distilled as Distilled
 from .inference.dropout.mc_dropout import MCDropout as MCDropout
 from .inference.ensemble.deep_ensemble import DeepEnsemble as DeepEnsemble
 from .inference.fit import fit as fit
@@ -55,9 +56,11 @@ from .posterior import Generator as Generator
 from .posterior import Mixture as Mixture
 from .posterior import Posterior as Posterior
 from .posterior import Quantised as Quantised
+from .posterior import Student as Student
 from .posterior import load as load
 from .predictive import Predictive as Predictive
 from .predictive.tabulated import from_normal as from_normal
 from .predictive.tabulated import from_probs as from_probs
 from .reporting.report import report as report
 from .simplifying.compress import compress as compress
+from .simplifying.distill import distill as distill

@@ -5,6 +5,7 @@ import typer
 from credo._version import __version__
 from credo.cli.compare import compare
 from credo.cli.demo import demo
+from credo.cli.distill import distill
 from credo.cli.errors import reported
 from credo.cli.evaluate import evaluate
 from credo.cli.example import example
@@ -25,6 +26,8 @@ Examples:
   credo compare train.csv --target price             which method is worth it?
 
   credo inspect run/                                 what was fitted, how healthy
+
+  credo distill run/ --out small/                    one pass in place of hundreds
 
   credo methods                                      every method and its limits
 
@@ -59,7 +62,7 @@ def main(
     """Bayesian neural networks: networks that know what they do not know."""
 
 
-for command in (fit, predict, evaluate, compare, inspect, methods, demo):
+for command in (fit, predict, evaluate, compare, inspect, distill, methods, demo):
     app.command()(reported(command))
 app.add_typer(example, name="example")
 for found in example.registered_commands:

@@ -30,7 +30,7 @@ Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say more; show w
 
 
 # The library names its arguments as Python does; commands take these as flags.
-ARGUMENT = re.compile(r"\b(method|network|overwrite|resume|target|task|unknown)=(?:True|'([^']*)'|(…))")
+ARGUMENT = re.compile(r"\b(data|method|network|overwrite|resume|target|task|unknown)=(?:True|'([^']*)'|(…))")
 
 
 def in_flags(text: str) -> str:

@@ -16,6 +16,7 @@ from credo.models.program import Model
 from credo.models.regression import regression
 from credo.models.self_supervised import self_supervised, self_supervised_from_config
 from credo.models.semi_supervised import semi_supervised
+from credo.models.student import student, student_from_config
 from credo.models.task_heads import task_heads, task_heads_from_config
 from credo.models.tasks import tasks, tasks_from_config
 
@@ -28,6 +29,7 @@ MODELS: dict[str, Callable[..., Model]] = {
     "tasks": tasks,
     "task_heads": task_heads,
     "noisy_labels": noisy_labels,
+    "student": student,
 }
 
 # How to build those again that are not made of a network, a prior and a noise alone, from their configuration.
@@ -43,6 +45,7 @@ REBUILT: dict[str, Callable[[Mapping[str, Any], Any], Model]] = {
     "tasks": tasks_from_config,
     "task_heads": task_heads_from_config,
     "noisy_labels": noisy_labels_from_config,
+    "student": student_from_config,
 }
 
 
@@ -75,6 +78,7 @@ __all__ = [
     "regression",
     "self_supervised",
     "semi_supervised",
+    "student",
     "task_heads",
     "tasks",
 ]

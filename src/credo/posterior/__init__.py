@@ -1,4 +1,4 @@
-"""What a method leaves behind: draws, a Gaussian, a flow, masks, a generator, mixtures; saving and loading."""
+"""What a method leaves behind: draws, a Gaussian, a flow, masks, a generator, mixtures, students; storage."""
 
 from credo.posterior.base import Posterior, Provenance
 from credo.posterior.draws import Draws
@@ -10,6 +10,7 @@ from credo.posterior.loading import load
 from credo.posterior.mixture import Mixture, PointEnsemble
 from credo.posterior.quantised import Quantised
 from credo.posterior.saving import save
+from credo.posterior.student import Student
 
 __all__ = [
     "Draws",
@@ -22,6 +23,7 @@ __all__ = [
     "Posterior",
     "Provenance",
     "Quantised",
+    "Student",
     "load",
     "save",
 ]

@@ -24,8 +24,9 @@ from credo.posterior.generator import Generator
 from credo.posterior.mixture import Mixture, PointEnsemble
 from credo.posterior.quantised import Quantised
 from credo.posterior.saving import FORMAT, FORMAT_VERSION, MANIFEST, Stored
+from credo.posterior.student import Student
 
-_ALL = (Draws, PointEnsemble, Quantised, Gaussian, Flow, Dropout, Mixture, Generator)
+_ALL = (Draws, PointEnsemble, Quantised, Gaussian, Flow, Dropout, Mixture, Generator, Student)
 KINDS = {kind.stored_as: kind for kind in _ALL}
 
 

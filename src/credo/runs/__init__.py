@@ -1,6 +1,7 @@
 """Runs: the fit of a table in a folder, and methods side by side on one table."""
 
 from credo.runs.config import Config
+from credo.runs.distilled import distilled
 from credo.runs.prior import directions, prior_in_words, unlabelled_in_words
 from credo.runs.run import Prepared, Run, describe, is_run, prepare, remove, require_free
 
@@ -10,6 +11,7 @@ __all__ = [
     "Run",
     "describe",
     "directions",
+    "distilled",
     "is_run",
     "prepare",
     "prior_in_words",

@@ -156,6 +156,11 @@ class Run:
 
 def prepare(config: Config) -> Prepared:
     """Read the table of a run, and settle everything left open: the task, the method and why, the checksum."""
+    if config.teacher:
+        raise ValueError(
+            f"the config is that of a student, which learns from the run in {config.teacher}; make it again with "
+            "credo distill, or in Python with credo.runs.distilled"
+        )
     table = as_table(config.data)
     found = checksum(table.path)
     if config.data_sha256 not in ("", found):
