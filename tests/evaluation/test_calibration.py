@@ -223,6 +223,14 @@ def test_values_without_noise_are_judged_by_the_draws_alone(seed: int) -> None:
     assert_plausible(stats.kstest(alone.predicted, "uniform").pvalue)
 
 
+def test_a_model_that_is_never_right_has_no_area_under_its_curve() -> None:
+    """All p̂ are rounded to one: none of the residuals is as short as it should be."""
+    curve = nssr_curve(credo.from_normal(np.zeros(400), 1e-3), np.ones(400))
+    np.testing.assert_array_equal(curve.predicted, 1.0)
+    assert curve.auc < 0.01
+    assert curve.direction == "overconfident"
+
+
 def test_singular_covariance_gets_a_ridge_and_says_so() -> None:
     rng = np.random.default_rng(9)
     same = rng.normal(size=(200, 50, 1))

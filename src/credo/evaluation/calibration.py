@@ -381,7 +381,8 @@ def _distribution_curve(
     """The distribution function of values that a calibrated model makes uniform."""
     num = len(predicted)
     predicted = np.sort(np.asarray(predicted, np.float64))
-    observed = np.searchsorted(predicted, predicted, side="right") / num
+    # Where values are equal, as those that are rounded to one, the curve is a step up: its foot belongs to it too.
+    observed = np.arange(1, num + 1) / num
     reach = stats.kstwo.ppf(level, num)
     around = np.concatenate([[0.0], predicted, [1.0]])
     widths = (around[2:] - around[:-2]) / 2

@@ -57,9 +57,9 @@ def point(regularised_by: Any = None) -> Point:
 
         maximise over w:    log p(D | w) + log p(w),    with p(w) = 1 where nothing regularises
 
-    `credo.BayesByBackprop` and `credo.MCDropout` learn it together with the other weights, by climbing the ELBO. For all
-    other methods a run of it finds the points first; then they are constants, and a warning says so. In a dict of paths
-    the word "point" is enough: `{"features.*": "point", "head.*": credo.priors.normal(1.0)}`.
+    `credo.BayesByBackprop` and `credo.MCDropout` learn it along with the other weights, by climbing the ELBO. For all
+    other methods a run of the former finds the points first; then they are constants, and a warning says so. In a dict
+    of paths the word "point" is enough: `{"features.*": "point", "head.*": credo.priors.normal(1.0)}`.
 
     Arguments:
         regularised_by: a prior with a density on all real numbers, such as `credo.priors.normal(1.0)`, or a NumPyro
