@@ -57,6 +57,8 @@ def draw(measure: Measure, fits: Mapping[str, Fit], out: Path) -> None:
         for output, ax in enumerate(grid.flat):
             credo.plot.observed(fit.answer, measure.test, output=output, ax=ax)
             ax.set_title(f"output {output}" + (", broken in training" if output == CORRUPTED else ""), fontsize=9)
+            if output > 0:
+                ax.get_legend().remove()
         credo.plot.save(grid[0, 0], out / f"predictions-{'dropout' if 'dropout' in name else 'vi'}.png")
 
     above, below = pyplot.figure(figsize=(6.4, 5.6), layout="constrained").subplots(2, 1)

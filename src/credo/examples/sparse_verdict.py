@@ -72,8 +72,8 @@ def written(measure: Measure, found: Mapping[str, Mapping[str, Fit]], *, epochs:
             "of the broken output; AUC of the calibration curve of y.",
             "## Area under the calibration curve",
             _curves(best),
-            "The test values have no noise. The last two rows leave it out of the prediction: the covariance is that of "
-            f"the {NUM_DRAWS} draws alone, judged by the law of one that is known, and of one that is estimated.",
+            "The test values have no noise. The last two rows leave it out of the prediction: their covariance is that "
+            f"of the {NUM_DRAWS} draws alone, judged by the law of one that is known, and of one that is estimated.",
         ]
     )
 
