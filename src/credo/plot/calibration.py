@@ -46,9 +46,9 @@ def calibration(
     corner = "best" if len(curves) > 1 else "lower right" if first.auc > 0.5 else "upper left"
     said = f"AUC {first.auc:.3f} ± {first.auc_error:.3f}\ndistance {first.distance:.3f}\n{first.direction}"
     room = STRIP if len(curves) == 1 else 0.0
-    look: dict[str, Any] = {"alignment": "left", "frameon": False, "fontsize": 7, "title_fontsize": 7}
+    look: dict[str, Any] = {"loc": corner, "alignment": "left", "frameon": False, "fontsize": 7, "title_fontsize": 7}
     area = (0, room / (1 + room), 1, 1 / (1 + room))
-    ax.legend(title=said if room else None, loc=corner, bbox_to_anchor=area, **look)
+    ax.legend(title=said if room else None, bbox_to_anchor=area, **look)
     ax.set(xlim=(0, 1), ylim=(-room, 1), yticks=np.linspace(0, 1, 6))
     ax.set(xlabel="predicted probability p̂", ylabel="observed probability p̌")
     return ax
