@@ -142,6 +142,19 @@ def last_layer(x, y=None):
         numpyro.sample("y", dist.Normal(network(θ, l), 0.1), obs=y)
 
 
+def sparse_measure(x, y=None, *, u):
+    ξ, s = numpyro.param("ξ", jnp.ones(3)), numpyro.param("s", -2.0)
+    numpyro.factor("p(s)", dist.Normal(0, 50).log_prob(s))
+    θ = numpyro.sample("θ", WEIGHTS)
+    with numpyro.plate("u", len(u)):
+        numpyro.factor("C", -(network(ξ * θ, u) ** 2))
+    with numpyro.plate("data", len(x)):
+        t = numpyro.sample("t", dist.Normal(network(ξ * θ, x), 0.1))
+        o = numpyro.sample("o", dist.Bernoulli(logits=s))
+        with numpyro.handlers.mask(mask=labelled(y)):
+            numpyro.sample("y", dist.Normal(t, jnp.where(o == 1, 5.0, 0.1)), obs=y)
+
+
 @dataclass(frozen=True)
 class Picture:
     """A program, the data that it is for, where the paper has it, and what to see."""
@@ -256,6 +269,14 @@ PICTURES = (
         "The weights w of all layers but the last are parameters, points that are learned or given; the features l are "
         "what they make of x. `credo.models.last_layer(model)` makes such a model of any other: see "
         "[last layers](last_layers.md).",
+    ),
+    Picture(
+        sparse_measure,
+        "Practical Example II of the supplement",
+        "The first layers ξ and the log-odds s of an outlier o are points, the last layers θ are stochastic; what is "
+        "known of the function is a factor for each input u; measurements y may be missing, or those of a broken "
+        "sensor. `credo example sparse` fits it, and [a page](sparse.md) tells what it finds.",
+        inputs=("u",),
     ),
 )
 

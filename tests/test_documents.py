@@ -55,6 +55,7 @@ PAGES = (
     "noisy_labels.md",
     "last_layers.md",
     "closed_form.md",
+    "sparse.md",
 )
 
 

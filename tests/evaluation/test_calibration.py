@@ -209,6 +209,28 @@ def test_few_draws_need_hotelling(seed: int) -> None:
     assert nssr_curve(prediction, y).direction == "overconfident"
 
 
+def test_values_without_noise_are_judged_by_the_draws_alone(seed: int) -> None:
+    """The function itself has no noise: with that of the model around it, the curve would be underconfident."""
+    rng = np.random.default_rng(seed)
+    draws, y = rng.normal(size=(40, 3000, 3)), rng.normal(size=(3000, 3))
+    prediction = credo.from_normal(draws, 0.8)
+    np.testing.assert_allclose(prediction.epistemic_covariance[7], np.cov(draws[:, 7].T), rtol=1e-4, atol=1e-5)
+    exact = nssr_curve(prediction, y, law="hotelling", noise=False)
+    assert_plausible(stats.kstest(exact.predicted, "uniform").pvalue)
+    assert nssr_curve(prediction, y, noise=False).direction == "overconfident"
+    assert nssr_curve(prediction, y, law="hotelling").direction == "underconfident"
+    alone = nssr_curve(credo.from_normal(draws[..., 0], 0.8), y[:, 0], law="hotelling", noise=False)
+    assert_plausible(stats.kstest(alone.predicted, "uniform").pvalue)
+
+
+def test_a_model_that_is_never_right_has_no_area_under_its_curve() -> None:
+    """All p̂ are rounded to one: none of the residuals is as short as it should be."""
+    curve = nssr_curve(credo.from_normal(np.zeros(400), 1e-3), np.ones(400))
+    np.testing.assert_array_equal(curve.predicted, 1.0)
+    assert curve.auc < 0.01
+    assert curve.direction == "overconfident"
+
+
 def test_singular_covariance_gets_a_ridge_and_says_so() -> None:
     rng = np.random.default_rng(9)
     same = rng.normal(size=(200, 50, 1))

@@ -35,12 +35,13 @@ METHODS = [
     credo.BayesByBackprop(num_steps=3000),
     credo.NUTS(num_samples=50, num_warmup=100, num_chains=1),
     credo.Laplace(training=credo.MAP(num_steps=500)),
+    credo.MCDropout(num_steps=3000, rate=0.001),
 ]
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: type(method).__name__)
 def test_a_partly_stochastic_network_trains_with_every_method(method, tmp_path):
-    learns = isinstance(method, credo.BayesByBackprop)
+    learns = isinstance(method, credo.BayesByBackprop | credo.MCDropout)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         posterior = credo.fit(model(), (X, Y), method)

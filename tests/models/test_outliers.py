@@ -9,7 +9,7 @@ import numpyro.distributions as dist
 import pytest
 from scipy import stats
 
-from credo import models
+from credo import BayesByBackprop, MCDropout, fit, models, priors
 from credo.models import outliers
 from credo.networks import MLP, functional
 
@@ -66,6 +66,53 @@ def test_what_is_predicted_is_no_outlier():
     clean, given = (model.predicting(site).predictive(theta, jnp.asarray(X)) for site in ("clean", "y"))
     np.testing.assert_allclose(clean.variance, 0.1**2, rtol=1e-5)
     np.testing.assert_allclose(given.variance, 0.7 * 0.1**2 + 0.3 * 25, rtol=1e-5)
+
+
+def test_rates_that_are_points_have_the_density_of_their_log_odds():
+    rates = priors.point(priors.few(1.0, strength=20.0, scale=2.0))
+    model = outliers(MLP([3], 2), "nar", noise=0.3, errors=rates, wide=2.0).bind((X, Y))
+    assert model.points == {"rate"}
+    theta = {name: jnp.zeros(leaf.shape) for name, leaf in model.template.items()}
+    log_odds = np.array([0.5, -2.0])
+    rate = 1 / (1 + np.exp(-log_odds))
+    given = theta | {"rate": jnp.asarray(log_odds, jnp.float32)}
+    np.testing.assert_allclose(model.constrain(given)["rate"], rate, rtol=1e-5)
+    expected = -np.sum(log_odds**2) / (2 * 2.0**2) - 20.0 * (rate.sum() - 1) ** 2
+    np.testing.assert_allclose(model.log_factors(given), expected, rtol=1e-4)
+    mixed = (1 - rate) * stats.norm.pdf(Y, 0, 0.3) + rate * stats.norm.pdf(Y, 0, 2.0)
+    np.testing.assert_allclose(model.log_likelihood(given, _batch(model)), np.nansum(np.log(mixed)), rtol=1e-4)
+    again = models.from_config(json.loads(json.dumps(model.config)), MLP([3], 2)).bind((X, Y))
+    np.testing.assert_allclose(again.log_factors(given), expected, rtol=1e-4)
+    free = outliers(MLP([3], 2), errors="point").bind((X, Y))
+    assert free.points == {"rate"}
+    assert not free.factors
+
+
+def _batch(model):
+    return model.suited((X, Y)).batch()
+
+
+@pytest.mark.parametrize("method", [BayesByBackprop, MCDropout])
+def test_the_broken_output_is_found_and_so_many_are_as_was_said(method, seed):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(200, 2))
+    y = x @ rng.normal(size=(2, 4)) + 0.1 * rng.normal(size=(200, 4))
+    y[:, 1] += 3 * rng.normal(size=200)
+    y[rng.uniform(size=y.shape) < 0.5] = np.nan
+    climb = method(
+        num_steps=1500, learning_rate=0.03, **({"drop_inputs": True, "rate": 0.01} if method is MCDropout else {})
+    )
+
+    def found(number):
+        rates = priors.point(priors.few(number))
+        model = outliers(MLP([], 4), "nar", noise=0.1, errors=rates, wide=5.0)
+        fitted = fit(model, (x, y), climb, seed=seed).model
+        return np.asarray(fitted.constrain(fitted.frozen_xi)["rate"])
+
+    one, two = found(1.0), found(2.0)
+    assert one[1] > 0.9
+    # 3,000 · (‖p‖₁ − number)² against what the likelihood gains, some nats for each of 100 measurements.
+    np.testing.assert_allclose([one.sum(), two.sum()], [1.0, 2.0], atol=0.15)
 
 
 @pytest.mark.parametrize(

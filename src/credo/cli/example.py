@@ -86,6 +86,21 @@ def paperfold(
 
 
 @example.command()
+def sparse(
+    out: Annotated[Path, typer.Option(help="Folder for the figures and the verdict.")] = Path("credo-sparse"),
+    full: Annotated[bool, typer.Option("--full", help="The paper's 2,000 epochs.")] = False,
+    quick: Quick = False,
+    seed: Seed = 0,
+) -> None:
+    """II: nine outputs of which few are measured, and one by a broken sensor."""
+    if full and quick:
+        raise typer.BadParameter("--full is the paper's training; leave out --quick")
+    from credo.examples import sparse as program  # lazy: imports JAX
+
+    program.main(out, full=full, quick=quick, seed=seed)
+
+
+@example.command()
 def table(
     out: Annotated[Path, typer.Option(help="Folder for train.csv and test.csv.")] = Path("houses"), seed: Seed = 0
 ) -> None:

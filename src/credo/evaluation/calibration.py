@@ -23,6 +23,7 @@ from credo.predictive import ClassPredictive, Predictive, RegressionPredictive
 
 Direction = Literal["overconfident", "underconfident", "mixed", "calibrated"]
 EventSet = Literal["window", "below", "above"]
+Law = Literal["chi2", "hotelling"]
 
 
 class _EventRule(NamedTuple):
@@ -287,7 +288,8 @@ def nssr_curve(
     predictive: RegressionPredictive,
     y: object,
     *,
-    law: Literal["chi2", "hotelling"] = "chi2",
+    law: Law = "chi2",
+    noise: bool = True,
     level: float = 0.95,
 ) -> CalibrationCurve:
     """The paper's curve for regression: the probability of each residual's length against its rank.
@@ -298,17 +300,19 @@ def nssr_curve(
     Arguments:
         law: of the NSSR. "chi2" takes the predictive covariance as known; "hotelling" is exact where it is estimated
             from normal draws alone (without noise), which for few draws is far from known.
+        noise: whether y has noise; False for the values of the function itself, for which the covariance is that of the
+            draws alone.
     """
-    predicted, note = nssr_probabilities(predictive, y, law=law)
+    predicted, note = nssr_probabilities(predictive, y, law=law, noise=noise)
     return _distribution_curve(predicted, level, "the residual is at most this long", note=note)
 
 
 def nssr_probabilities(
-    predictive: RegressionPredictive, y: object, *, law: Literal["chi2", "hotelling"] = "chi2"
+    predictive: RegressionPredictive, y: object, *, law: Law = "chi2", noise: bool = True
 ) -> tuple[np.ndarray, str]:
     """p̂ᵢ = X²(NSSRᵢ) of each row: how probable a residual at most that long was; and the note of `nssr`."""
     predictive, y = judged(predictive, y)
-    values, note = nssr(predictive, y)
+    values, note = nssr(predictive, y, noise=noise)
     dim, num = _num_outputs(predictive.targets(y)), predictive.num_draws
     if law == "chi2":
         return stats.chi2.cdf(values, dim), note
@@ -320,8 +324,10 @@ def nssr_probabilities(
     return stats.f.cdf(values * num * (num - dim) / ((num + 1) * (num - 1) * dim), dim, num - dim), note
 
 
-def nssr(predictive: RegressionPredictive, y: object) -> tuple[np.ndarray, str]:
+def nssr(predictive: RegressionPredictive, y: object, *, noise: bool = True) -> tuple[np.ndarray, str]:
     """(ŷ − y)ᵀ Σ⁻¹ (ŷ − y) of each row, with the covariance Σ of the marginal, and a note if some Σ were singular.
+
+    Without `noise` Σ is that of the draws, for y that are values of the function itself.
 
     Of a row that misses some of its outputs, it is that of the others: χ² with as many degrees of freedom as these.
     """
@@ -329,10 +335,12 @@ def nssr(predictive: RegressionPredictive, y: object) -> tuple[np.ndarray, str]:
     targets = checked(predictive, y, RegressionPredictive)
     residuals = predictive.mean - targets
     if residuals.ndim == 1:
-        if np.any(predictive.variance <= 0):
+        variance = predictive.variance if noise else predictive.epistemic
+        if np.any(variance <= 0):
             raise ValueError("the predictive variance of some rows is zero: a model without noise has no NSSR")
-        return np.asarray(residuals**2 / predictive.variance), ""
-    covariance, observed = np.asarray(predictive.covariance, np.float64), is_observed(targets)
+        return np.asarray(residuals**2 / variance), ""
+    covariance, observed = predictive.covariance if noise else predictive.epistemic_covariance, is_observed(targets)
+    covariance = np.asarray(covariance, np.float64)
     if not observed.all():
         # Outputs that are missing add nothing if they are independent of the others, and have no residual.
         both = observed[:, :, None] & observed[:, None, :]
@@ -373,7 +381,8 @@ def _distribution_curve(
     """The distribution function of values that a calibrated model makes uniform."""
     num = len(predicted)
     predicted = np.sort(np.asarray(predicted, np.float64))
-    observed = np.searchsorted(predicted, predicted, side="right") / num
+    # Where values are equal, as those that are rounded to one, the curve is a step up: its foot belongs to it too.
+    observed = np.arange(1, num + 1) / num
     reach = stats.kstwo.ppf(level, num)
     around = np.concatenate([[0.0], predicted, [1.0]])
     widths = (around[2:] - around[:-2]) / 2

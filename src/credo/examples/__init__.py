@@ -5,5 +5,6 @@ EXAMPLES = {
     "conditions": "a function that rises, is even, or obeys an equation: the same network with and without knowing it",
     "mnist": "I: a digit, a digit of a class never seen, and white noise, by an ensemble of variational posteriors",
     "paperfold": "III: a posterior with two modes, and which of five methods find and weigh them",
+    "sparse": "II: nine outputs, few measurements, one broken sensor, and what each part of a model is worth",
     "table": "train.csv and test.csv with words, dates and empty cells, to try the command line on",
 }

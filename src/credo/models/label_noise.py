@@ -17,7 +17,7 @@ import numpyro.distributions as dist
 from credo.models import priors
 from credo.models.mistaken import Mistaken
 from credo.models.noise_network import NoiseNetwork
-from credo.models.priors import distribution_from_config, distribution_to_config
+from credo.models.priors import Point, distribution_from_config, distribution_to_config
 from credo.typing import Array, Theta
 
 # From true labels, (rows,) or (1,), to the law of those that are given; (…, annotators) for several.
@@ -278,7 +278,9 @@ def initial_each(name: str, known_or_prior: Any, num: int | None) -> Theta:
 
 
 def known_or_prior(value: Any) -> dict[str, Any]:
-    """Numbers or a distribution as JSON; None is the default."""
+    """Numbers, a distribution or a point as JSON; None is the default."""
+    if isinstance(value, Point):
+        return {"point": value.to_config()}
     if isinstance(value, dist.Distribution):
         return {"prior": distribution_to_config(value)}
     return {"known": None if value is None else np.asarray(value).tolist()}
@@ -286,4 +288,6 @@ def known_or_prior(value: Any) -> dict[str, Any]:
 
 def from_known_or_prior(config: Any) -> Any:
     """The inverse of `known_or_prior`."""
+    if "point" in config:
+        return priors.from_config(config["point"])
     return distribution_from_config(config["prior"]) if "prior" in config else config["known"]

@@ -31,6 +31,7 @@ from credo.models.label_noise import (
 from credo.models.likelihoods import FixedCovariance, FullCovariance
 from credo.models.network import check_symmetries, drawn_outputs, initial_weights, num_outputs
 from credo.models.noise_network import NoiseNetwork
+from credo.models.priors import Parameter, Point
 from credo.models.program import Model
 from credo.models.recipe import Recipe
 from credo.models.regression import check_outputs
@@ -42,7 +43,7 @@ from credo.typing import Array, Batch, Theta
 KINDS = ("ncar", "nar", "nnar")
 # Of standardised targets: outliers are several standard deviations away, most likely between one and ten.
 WIDE_PRIOR = (float(np.log(3.0)), 0.7)
-# The rate that a network of x starts from.
+# The rate that points and a network of x start from.
 EXPECTED_RATE = 0.2
 
 
@@ -69,8 +70,10 @@ def outliers(
             network of x.
         prior: of the weights, as for `credo.models.regression`.
         noise: of values that are no outliers, as for `credo.models.regression`; independent for each output.
-        errors: the rate: a number, or a NumPyro distribution; Beta(1, 4) by default. For nnar, a prior of
-            `credo.priors` on the weights of the second network.
+        errors: the rate: a number, or a NumPyro distribution; Beta(1, 4) by default. "point" for rates that are learned
+            as one value each, or `credo.priors.point(density)` with a density of their log-odds, such as
+            `credo.priors.few(1.0)`, which knows how many outputs are bad. For nnar, a prior of `credo.priors` on the
+            weights of the second network.
         wide: the scale of outliers, in the units of `noise`: a number, or one for each output; a NumPyro distribution
             on positive numbers; by default a log-normal one around three standard deviations of standardised targets.
         noise_net: the second network (nnar), with an output for each target; one hidden layer of 16 units by default.
@@ -163,12 +166,12 @@ class _Outliers:
     """How often targets are outliers, and how far off they are.
 
     Arguments:
-        rate: known, a prior, or a network of x.
+        rate: known, a prior, a point, or a network of x.
         wide: known, or a prior.
         is_shared: whether all outputs have one rate and one scale.
     """
 
-    rate: float | dist.Distribution | NoiseNetwork
+    rate: float | dist.Distribution | Point | NoiseNetwork
     wide: Any
     is_shared: bool
 
@@ -176,7 +179,7 @@ class _Outliers:
     def of(cls, kind: str, errors: Any, wide: Any, noise_net: Any) -> "_Outliers":
         if noise_net is not None and kind != "nnar":
             raise ValueError(f"noise_net is for noise that depends on x, and kind is {kind!r}; pass kind='nnar'")
-        rate = NoiseNetwork.of(noise_net, errors) if kind == "nnar" else as_rate(errors)
+        rate = NoiseNetwork.of(noise_net, errors) if kind == "nnar" else _as_rate(errors)
         return cls(rate, _as_wide(wide), kind == "ncar")
 
     def draw(self, x: Array, targets: int) -> tuple[Array, Array]:
@@ -185,6 +188,9 @@ class _Outliers:
         if isinstance(self.rate, NoiseNetwork):
             log_odds = self.rate.draw(x, targets) + np.float32(np.log(EXPECTED_RATE / (1 - EXPECTED_RATE)))
             rate = jax.nn.sigmoid(log_odds[..., 0] if targets == 1 else log_odds)
+        elif isinstance(self.rate, Point):
+            start = np.full(() if num is None else num, EXPECTED_RATE, np.float32)
+            rate = self.rate.draw_rate(Parameter("rate", start.shape, initial=start))
         else:
             rate = draw_each("rate", self.rate, num)
         return rate, draw_each("wide", self.wide, targets if np.ndim(self.wide) else num)
@@ -216,6 +222,11 @@ def _independent(noise: likelihoods.Noise) -> likelihoods.Noise:
             "each output, 'learned' or 'heteroscedastic'"
         )
     return noise
+
+
+def _as_rate(errors: Any) -> float | dist.Distribution | Point:
+    chosen = priors.point() if isinstance(errors, str) and errors == "point" else errors
+    return chosen if isinstance(chosen, Point) else as_rate(chosen)
 
 
 def _as_wide(wide: Any) -> Any:

@@ -75,17 +75,16 @@ def places_of(model: Model, *, inputs: bool = False) -> tuple[Place, ...]:
     [('hidden.1.kernel', 20), ('head.kernel', 30)]
     """
     example, template = model.example(), model.template
+    # Layers that are points have no masks of their own, but what leaves them is inside the network.
+    weights = {**template, **model.point_template}
 
     def log_likelihood(theta: Theta) -> Array:
         return model.log_parts(theta, example, key=random.key(0))[1]
 
     with Masks({}, look=True) as found:
-        jax.eval_shape(log_likelihood, template)
+        jax.eval_shape(log_likelihood, weights)
     masks = {layer.name: jax.ShapeDtypeStruct((layer.num_units,), jnp.float32) for layer in found.layers}
-    # What leaves a point layer is inside the network too, but no mask acts on its weights.
-    free = replace(model, xi=None).xi_template
-    points = {name: free[name] for name in model.points}
-    leaves = {**template, **points, **masks}
+    leaves = {**weights, **masks}
     flow = _Units(frozenset(masks))
     flow.look(trace(log_likelihood, leaves)[0], leaves)
     kernels = [(name, kernel) for name, kernel in flow.kernels.items() if name in template]

@@ -175,6 +175,12 @@ class Traced:
         """The xi that are weights of point layers (`credo.priors.point`), not parameters of a prior."""
         return self._named(lambda fact: fact.is_point)
 
+    @property
+    def point_template(self) -> dict[str, jax.ShapeDtypeStruct]:
+        """The points, frozen or not, as names, shapes and dtypes."""
+        shapes = {name: shape for name, shape in self._xi_shapes.items() if name in self.points}
+        return {name: jax.ShapeDtypeStruct(shape, jnp.float32) for name, shape in shapes.items()}
+
     # -- inputs of its own -----------------------------------------------------------------------------------
 
     def with_inputs(self, batch: Batch) -> Batch:

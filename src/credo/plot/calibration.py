@@ -42,13 +42,13 @@ def calibration(
     for number, (name, one) in enumerate(curves.items()):
         summary = f" (AUC {one.auc:.2f}, distance {one.distance:.3f})" if len(curves) > 1 else ""
         _draw(ax, one, number, name + summary, sized=len(curves) == 1)
-    # The curve leaves one corner free, above or below the diagonal.
-    above = np.mean([one.auc for one in curves.values()]) > 0.5
+    # A curve leaves one corner free, above or below the diagonal; several may leave none.
+    corner = "best" if len(curves) > 1 else "lower right" if first.auc > 0.5 else "upper left"
     said = f"AUC {first.auc:.3f} ± {first.auc_error:.3f}\ndistance {first.distance:.3f}\n{first.direction}"
     room = STRIP if len(curves) == 1 else 0.0
-    look: dict[str, Any] = {"alignment": "left", "frameon": False, "fontsize": 7, "title_fontsize": 7}
+    look: dict[str, Any] = {"loc": corner, "alignment": "left", "frameon": False, "fontsize": 7, "title_fontsize": 7}
     area = (0, room / (1 + room), 1, 1 / (1 + room))
-    ax.legend(title=said if room else None, loc="lower right" if above else "upper left", bbox_to_anchor=area, **look)
+    ax.legend(title=said if room else None, bbox_to_anchor=area, **look)
     ax.set(xlim=(0, 1), ylim=(-room, 1), yticks=np.linspace(0, 1, 6))
     ax.set(xlabel="predicted probability p̂", ylabel="observed probability p̌")
     return ax

@@ -221,9 +221,20 @@ class RegressionPredictive(Predictive):
     @cached_property
     def covariance(self) -> np.ndarray:
         """Covariance between the outputs of each row, (data, outputs, outputs), noise included."""
-        moments = self.fold(streaming.COVARIANCES)
-        scale = np.broadcast_to(self.scaling.y_scale, moments.mean.shape[1:])
-        return (moments.spread * self._unbiased + moments.noise) * np.outer(scale, scale)
+        return self._in_units(self._covariances.spread * self._unbiased + self._covariances.noise)
+
+    @cached_property
+    def epistemic_covariance(self) -> np.ndarray:
+        """Covariance of E[y | x, theta] between the outputs of each row, (data, outputs, outputs): without noise."""
+        return self._in_units(self._covariances.spread * self._unbiased)
+
+    @cached_property
+    def _covariances(self) -> streaming.Moments:
+        return self.fold(streaming.COVARIANCES)
+
+    def _in_units(self, covariance: np.ndarray) -> np.ndarray:
+        scale = np.broadcast_to(self.scaling.y_scale, covariance.shape[1:2])
+        return covariance * np.outer(scale, scale)
 
     @cached_property
     def input_covariance(self) -> np.ndarray:

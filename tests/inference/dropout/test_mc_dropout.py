@@ -197,7 +197,7 @@ def test_masks_of_layers_are_followed_to_the_weights_they_act_on():
 
 
 def parts_of(method, model, mean, num, seed):
-    phi = Phi({name: jnp.asarray(leaf) for name, leaf in mean.items()}, {})
+    phi = Phi({name: jnp.asarray(leaf) for name, leaf in mean.items()}, {}, {})
     keys = jax.random.split(random.key(seed), num)
     parts = jax.jit(jax.vmap(lambda key: method.objective(key, model, phi, FULL)[1]))(keys)
     return [np.asarray(part, np.float64) for part in parts]
@@ -251,9 +251,44 @@ def test_other_priors_are_averaged_over_the_masks(net, seed):
     assert abs(log_prior.mean() - exact) < sigmas() * sd / np.sqrt(num)
 
 
+def test_layers_that_are_points_have_no_masks_and_what_leaves_them_has():
+    net = MLP([3, 2], 1, inputs=3)
+    for layers, expected in {
+        "hidden.0.*": {"hidden.1.kernel": 3, "head.kernel": 2},
+        "hidden.*": {"head.kernel": 2},
+    }.items():
+        model = bound(net, prior={layers: "point"})
+        frozen = model.freeze(model.initial_xi())
+        for one in (model, frozen):
+            assert {place.name: place.num_units for place in places_of(one)} == expected
+    # A mask of a dropout layer acts on a point as well, but makes no random weights of it.
+    (place,) = places_of(bound(TINY["nnx layers"](1), prior={"layers.3.*": "point"}))
+    assert (place.num_units, place.units) == (4, {})
+
+
+def test_points_are_climbed_like_the_weights_that_no_mask_acts_on():
+    """With the same density, a layer that is a point and one in front of all masks are the same."""
+    net = TINY["without layers"](1)
+    whole, partly = bound(net), bound(net, prior={"hidden.0.*": priors.point(priors.normal())})
+    theta = {name: jnp.asarray(leaf) for name, leaf in theta_of(whole).items()}
+    mean, xi = ({name: theta[name] for name in part} for part in (partly.template, partly.xi_template))
+    assert set(xi) == {"hidden.0.kernel", "hidden.0.bias"}
+
+    def climbed(model, phi):
+        gradient_of = jax.value_and_grad(lambda phi: MCDropout(rate=RATE).objective(random.key(0), model, phi, FULL)[0])
+        value, slope = jax.jit(gradient_of)(phi)
+        return value, slope.mean | slope.xi
+
+    value, slopes = climbed(whole, Phi(theta, {}, {}))
+    again, others = climbed(partly, Phi(mean, {}, xi))
+    np.testing.assert_allclose(again, value, rtol=1e-5)
+    for name, slope in slopes.items():
+        np.testing.assert_allclose(others[name], slope, rtol=1e-4, atol=1e-6)
+
+
 def test_minibatches_are_unbiased():
     model = bound(TINY["without layers"](1))
-    phi = Phi({name: jnp.asarray(leaf) for name, leaf in theta_of(model).items()}, {})
+    phi = Phi({name: jnp.asarray(leaf) for name, leaf in theta_of(model).items()}, {}, {})
     method, key = MCDropout(rate=RATE), random.key(0)
     halves = [Batch(FULL.x[rows], FULL.y[rows], 12) for rows in (slice(0, 6), slice(6, 12))]
     objective = jax.jit(lambda batch: method.objective(key, model, phi, batch)[0])

@@ -97,6 +97,29 @@ def test_the_heavy_tailed_form_as_printed_is_not_that_density():
     assert np.ptp(difference) > 5
 
 
+def test_the_form_as_printed_is_that_of_two_inputs_fewer():
+    ratio = np.geomspace(1e-2, 1e4, 50)
+    printed = ((9 + 9) / 2 - 1) * np.log1p(ratio) - (9 / 2 - 1) * np.log(ratio)
+    difference = np.asarray(f_penalty(jnp.asarray(ratio), 9, 9 - 2), np.float64) - printed
+    np.testing.assert_allclose(difference, difference.mean(), rtol=1e-4, atol=1e-3)
+
+
+def test_pairs_may_be_of_any_points():
+    condition = conditions.fisher_snedecor(None, dims=(2, 3))
+    rows, constants = condition.prepare(X)
+    i, j = constants["edges"].T
+    assert sorted(i) == sorted(j) == list(range(len(X)))
+    assert np.all(i != j)
+    f = np.asarray(two(X), np.float64)
+    ratio = np.sum((f[i] - f[j]) ** 2, axis=1) / np.sum((X[i] - X[j]) ** 2, axis=1)
+    expected = f_penalty(jnp.asarray(ratio), 2, 3)
+    np.testing.assert_allclose(condition(Plain(two), rows, **constants), expected, rtol=1e-3, atol=1e-3)
+    # Those of neighbours are other pairs, and closer ones.
+    assert np.mean(constants["squared"]) > 2 * np.mean(conditions.fisher_snedecor(3).prepare(X)[1]["squared"])
+    with pytest.raises(ValueError, match="a pair needs two inputs, got 1"):
+        condition.prepare(X[:1])
+
+
 def test_slopes_between_neighbours_in_the_users_units():
     condition = conditions.fisher_snedecor(3, scale=2.0, dims=(9, 4))
     rows, constants = condition.prepare(X)

@@ -75,6 +75,7 @@ def test_fan_in_scales_kernels_by_their_inputs_and_vectors_by_bias_scale():
         priors.group_lasso(2.0),
         priors.point(),
         priors.point(priors.laplace(0.1)),
+        priors.point(priors.few(2.0, strength=10.0)),
     ],
     ids=lambda prior: prior.to_config()["name"],
 )

@@ -51,10 +51,11 @@ SETTLING_STEPS, SETTLING_RATE, SETTLING_ROWS = 500, 0.1, 256
 
 
 class Phi(NamedTuple):
-    """What is learned: the weights without masks, and for concrete dropout the logits of the rates."""
+    """What is learned: the weights without masks, the logits of the rates of concrete dropout, and point layers xi."""
 
     mean: Theta
     logits: Theta
+    xi: Theta
 
 
 class DropoutState(NamedTuple):
@@ -78,8 +79,9 @@ class MCDropout(Ascent):
     """A network that drops units, in training and in prediction: each mask is one draw from the posterior.
 
     Masks act in the network's dropout layers, with their rates (flax.nnx, linen, equinox); in a network without any, on
-    what enters each dense layer and each convolution but the first. See `from_trained` for a network that was trained
-    with dropout already.
+    what enters each dense layer and each convolution but the first. Layers that are points (`credo.priors.point`) have
+    none of these, and are learned along with the others: where all but the last two layers are points, masks act on
+    what enters those two. See `from_trained` for a network that was trained with dropout already.
 
     Priors that are not normal are averaged over the masks that are drawn.
 
@@ -122,7 +124,7 @@ class MCDropout(Ascent):
         require_one_of(MASK_KINDS, kind=self.kind)
 
     def plan(self) -> Plan:
-        return replace(super().plan(), acts_inside=True)
+        return replace(super().plan(), learns_points=True, acts_inside=True)
 
     def describe(self, model: Model, data: Any) -> Needs:
         bound = model if model.rows is not None else model.bind(data)
@@ -202,7 +204,7 @@ class MCDropout(Ascent):
         if self.kind == "concrete":
             start = {place.name: self.rate if place.rate is None else place.rate for place in places}
             logits = {name: jnp.log(rate / (1 - rate)) for name, rate in start.items()}
-        phi = Phi({name: theta[name] for name in model.template}, logits)
+        phi = Phi({name: theta[name] for name in model.template}, logits, model.initial_xi())
         return DropoutState(jnp.array(0), phi, self.transformation().init(phi))
 
     def step(self, key: Key, model: Model, state: DropoutState, batch: Batch) -> tuple[DropoutState, DropoutInfo]:
@@ -224,8 +226,9 @@ class MCDropout(Ascent):
             """log p(D | theta) and E_q[log p(theta)], from one draw of the masks."""
             mask_key, latents_key = jax.random.split(key)
             masks = draw_masks(mask_key, sizes, rates, kind=self.kind, relaxed=self.kind == "concrete")
-            _, log_likelihood = model.log_parts(with_masks(phi.mean, places, masks), batch, key=latents_key)
-            weights = as_weights(phi.mean, places, masks)
+            theta = phi.mean | phi.xi
+            _, log_likelihood = model.log_parts(with_masks(theta, places, masks), batch, key=latents_key)
+            weights = as_weights(theta, places, masks)
             return log_likelihood, model.log_parts(weights, batch, moments=moments, key=latents_key)[0]
 
         if self.draws_per_step == 1:
@@ -251,7 +254,8 @@ class MCDropout(Ascent):
         phi: Phi = outcome.state.phi
         rates = {name: np.asarray(rate) for name, rate in self.rates(phi, self.places(model)).items()}
         trace = {name: values for name, values in outcome.trace().items() if name != "log_joint"}
-        return Dropout(model, phi.mean, rates, outcome.provenance(self.to_config()), kind=self.kind, trace=trace)
+        frozen = model.freeze(phi.xi) if phi.xi else model
+        return Dropout(frozen, phi.mean, rates, outcome.provenance(self.to_config()), kind=self.kind, trace=trace)
 
 
 @dataclass(frozen=True)
@@ -262,7 +266,7 @@ class _Settling(MCDropout):
 
     def transformation(self) -> optax.GradientTransformation:
         def labels(phi: Phi) -> Phi:
-            return Phi({name: "learned" if name in self.learned else "kept" for name in phi.mean}, phi.logits)
+            return Phi({name: "learned" if name in self.learned else "kept" for name in phi.mean}, phi.logits, phi.xi)
 
         kinds = {"learned": super().transformation(), "kept": optax.set_to_zero()}
         return optax.multi_transform(kinds, labels)

@@ -1,4 +1,4 @@
-"""A sparse graph: edges between each point and its nearest, and a function at the ends of some of them."""
+"""A sparse graph: edges between each point and its nearest, or others, and a function at the ends of some of them."""
 
 from collections.abc import Callable
 
@@ -27,6 +27,15 @@ def nearest_edges(name: str, points: np.ndarray, k: int) -> tuple[np.ndarray, np
     ends = np.stack([np.repeat(np.arange(len(points)), k), nearest.ravel()], axis=1)
     edges = np.unique(np.sort(ends, axis=1), axis=0).astype(np.int32)
     return edges, _squared_lengths(flat, edges)
+
+
+def random_edges(name: str, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Edges of a ring of all points in a random order, (points, 2), and their squared lengths."""
+    if len(points) < 2:
+        raise ValueError(f"{name}: a pair needs two inputs, got {len(points)}; add inputs")
+    ring = np.random.default_rng(0).permutation(len(points))
+    edges = np.stack([ring, np.roll(ring, 1)], axis=1).astype(np.int32)
+    return edges, _squared_lengths(points.reshape(len(points), -1), edges)
 
 
 def _squared_lengths(flat: np.ndarray, edges: np.ndarray, block: int = 4096) -> np.ndarray:

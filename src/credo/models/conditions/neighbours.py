@@ -1,4 +1,4 @@
-"""Close points have close predictions: conditions on the edges of a sparse graph of nearest neighbours.
+"""Close points have close predictions: conditions on the edges of a sparse graph, most often of nearest neighbours.
 
 Rows are the numbers of edges, so that edges are subsampled; points, edges and what is known of each edge stay whole.
 """
@@ -11,7 +11,7 @@ import numpy as np
 from credo._checks import require_at_least, require_positive
 from credo.models.conditions.columns import in_sds
 from credo.models.conditions.condition import PREFERRED, Function, Ready, checked_points
-from credo.models.conditions.edges import at_ends, nearest_edges
+from credo.models.conditions.edges import at_ends, nearest_edges, random_edges
 from credo.models.conditions.outputs import means
 from credo.typing import Array
 
@@ -52,17 +52,18 @@ class FisherSnedecor(Ready):
 
     name = "fisher_snedecor"
     strength = PREFERRED
-    k: int = 5
+    k: int | None = 5
     scale: float = 1.0
     dims: tuple[int, int] | None = None
 
     def prepare(self, x: np.ndarray) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         points = checked_points(self.name, x)
-        edges, squared = nearest_edges(self.name, points, self.k)
+        pairs = random_edges(self.name, points) if self.k is None else nearest_edges(self.name, points, self.k)
+        edges, squared = pairs
         # Between two equal points there is no slope.
         apart = squared > 0
         if not apart.any():
-            raise ValueError("fisher_snedecor: all inputs are equal to their neighbours, so there are no slopes")
+            raise ValueError("fisher_snedecor: both inputs of every pair are equal, so there are no slopes")
         edges, squared = edges[apart], squared[apart]
         return np.arange(len(edges), dtype=np.int32), {
             "points": points,
@@ -104,8 +105,8 @@ def neighbours(k: int = 5, *, length: float | None = None) -> Neighbours:
     return Neighbours(int(k), None if length is None else float(length))
 
 
-def fisher_snedecor(k: int = 5, *, scale: float = 1.0, dims: tuple[int, int] | None = None) -> FisherSnedecor:
-    """Slopes between near points follow a Fisher–Snedecor law: most are alike, and a few may be steep.
+def fisher_snedecor(k: int | None = 5, *, scale: float = 1.0, dims: tuple[int, int] | None = None) -> FisherSnedecor:
+    """Slopes between points follow a Fisher–Snedecor law: most are alike, and a few may be steep.
 
         C(theta, (i, j)) = (n + m)/2 · log(1 + F) − (n/2 − 1) · log F − its minimum,
         F = scale · ‖f(x_i) − f(x_j)‖² / ‖x_i − x_j‖²
@@ -115,10 +116,10 @@ def fisher_snedecor(k: int = 5, *, scale: float = 1.0, dims: tuple[int, int] | N
     prints (n + m)/2 − 1 for the first factor, which is not the law's.)
 
     Arguments:
-        k: neighbours of each point; the edges join them.
+        k: neighbours of each point; the pairs are these. None pairs each point with one other, near or far, at random.
         scale: λ, the squared ratio of a unit of x to one of y; at n = m = 9 the mode is at F = 0.64.
         dims: (n, m), n at least 2, since below that there is no minimum; None for the numbers of outputs (2 if there is
-            one) and of inputs.
+            one) and of inputs. (n, m − 2) is the form as it is printed.
 
     >>> from credo.models.conditions import Plain
     >>> rows, constants = fisher_snedecor(k=1, dims=(4, 2)).prepare(np.array([[0.0], [2.0]]))
@@ -127,16 +128,17 @@ def fisher_snedecor(k: int = 5, *, scale: float = 1.0, dims: tuple[int, int] | N
 
     Reference: the sparse measure of the paper's supplement.
     """
-    require_at_least(1, k=k)
+    if k is not None:
+        require_at_least(1, k=k)
     require_positive(scale=scale)
     if dims is None:
-        return FisherSnedecor(int(k), float(scale))
+        return FisherSnedecor(k, float(scale))
     if isinstance(dims, str) or np.shape(dims) != (2,):
         raise ValueError(f"dims must be two numbers, (of outputs, of inputs), got {dims!r}")
     n, m = dims
     require_at_least(2, n=n)
     require_at_least(1, m=m)
-    return FisherSnedecor(int(k), float(scale), (int(n), int(m)))
+    return FisherSnedecor(k, float(scale), (int(n), int(m)))
 
 
 def f_penalty(ratio: Array, n: int, m: int) -> Array:

@@ -9,6 +9,7 @@ from credo.models.priors.by_path import ByPath, as_prior, by_path
 from credo.models.priors.config import from_config
 from credo.models.priors.consistent import Consistent, consistent, terms_of
 from credo.models.priors.custom import Custom, distribution_from_config, distribution_to_config
+from credo.models.priors.few import Few, few
 from credo.models.priors.from_posterior import from_posterior
 from credo.models.priors.hierarchical import HalfCauchy, Horseshoe, half_cauchy, horseshoe, relevance
 from credo.models.priors.independent import FanIn, Laplace, Normal, ScaleMixture, fan_in, laplace, normal, scale_mixture
@@ -38,6 +39,7 @@ __all__ = [
     "Described",
     "Drawn",
     "FanIn",
+    "Few",
     "Givens",
     "GivensAngles",
     "GroupLasso",
@@ -67,6 +69,7 @@ __all__ = [
     "distribution_to_config",
     "draw",
     "fan_in",
+    "few",
     "from_config",
     "from_posterior",
     "from_regularizer",

@@ -9,6 +9,7 @@ from credo.models.priors.base import Prior
 from credo.models.priors.by_path import by_path
 from credo.models.priors.consistent import Consistent
 from credo.models.priors.custom import Custom, distribution_from_config
+from credo.models.priors.few import few
 from credo.models.priors.hierarchical import half_cauchy, horseshoe
 from credo.models.priors.independent import fan_in, laplace, normal, scale_mixture
 from credo.models.priors.last_layers import LastLayers
@@ -32,6 +33,7 @@ MAKERS: list[Callable[..., Prior]] = [
     ordered,
     unit_norm,
     givens,
+    few,
 ]
 
 

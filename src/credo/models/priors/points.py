@@ -30,13 +30,23 @@ class Point(Composite):
                 f"prior: {parameter.path!r} cannot be a point, since it has no value from which learning could start; "
                 "give it a prior, such as credo.priors.normal()"
             )
-        density = None if self.regularised_by is None else self.regularised_by(parameter)
         # The keyword tells weights from the parameters of a prior: `Model.points`.
         value = numpyro.param(parameter.path, jnp.asarray(parameter.initial), point=True)
-        if density is not None:
+        self._regularise(parameter, value)
+        return value
+
+    def draw_rate(self, parameter: Parameter) -> Array:
+        """A rate from 0 to 1 that is learned; the density is that of its log-odds."""
+        unit = constraints.unit_interval
+        rate = numpyro.param(parameter.path, jnp.asarray(parameter.initial), constraint=unit, point=True)
+        self._regularise(parameter, jnp.log(rate) - jnp.log1p(-rate))
+        return rate
+
+    def _regularise(self, parameter: Parameter, value: Array) -> None:
+        if self.regularised_by is not None:
+            density = self.regularised_by(parameter)
             _require_real(density, parameter)
             numpyro.factor(f"{parameter.path}.prior", jnp.sum(density.log_prob(value)))
-        return value
 
     def to_config(self) -> dict[str, Any]:
         return {"name": "point", "regularised_by": self.regularised_by and self.regularised_by.to_config()}
@@ -47,9 +57,9 @@ def point(regularised_by: Any = None) -> Point:
 
         maximise over w:    log p(D | w) + log p(w),    with p(w) = 1 where nothing regularises
 
-    `credo.BayesByBackprop` learns it together with the distribution of the other weights, by climbing the ELBO. For all
-    other methods a run of it finds the points first; then they are constants, and a warning says so. In a dict of paths
-    the word "point" is enough: `{"features.*": "point", "head.*": credo.priors.normal(1.0)}`.
+    `credo.BayesByBackprop` and `credo.MCDropout` learn it along with the other weights, by climbing the ELBO. For all
+    other methods a run of the former finds the points first; then they are constants, and a warning says so. In a dict
+    of paths the word "point" is enough: `{"features.*": "point", "head.*": credo.priors.normal(1.0)}`.
 
     Arguments:
         regularised_by: a prior with a density on all real numbers, such as `credo.priors.normal(1.0)`, or a NumPyro

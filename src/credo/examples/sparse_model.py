@@ -1,0 +1,43 @@
+"""The stochastic model of the sparse measure, in credo's words."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+import credo
+from credo import conditions, priors
+
+# Of the value itself and of its measurement, which add up; and of a measurement by a broken sensor.
+NOISE, BROKEN = float(np.hypot(0.1, 0.1)), 5.0
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """What the model knows besides the measurements."""
+
+    outliers: bool = True
+    subspace: bool = True
+    slopes: bool = True
+
+
+EVERYTHING, NOTHING = Knowledge(), Knowledge(outliers=False, subspace=False, slopes=False)
+
+
+def model(basis: np.ndarray, known: Knowledge = EVERYTHING, *, num_points: int = 4) -> credo.Model:
+    """Nine measurements of a function of nine inputs: some missing, one output broken, and it is not said which.
+
+    Arguments:
+        basis: (9, 3), of the subspace that the function stays close to.
+        num_points: how many of the six layers are point estimates ξ; the others are stochastic, θ.
+    """
+    net = credo.networks.MLP([48, 24, 6, 24, 48], out=9, activation="leaky_relu")
+    first, weights, biases = f"hidden.[0-{num_points - 1}]", priors.normal(1.0), priors.normal(10.0)
+    prior = {f"{first}.kernel": priors.point(weights), f"{first}.bias": priors.point(biases), "*.bias": biases}
+    near = [conditions.subspace(basis)] if known.subspace else []
+    # The slopes between pairs of inputs, labelled or not: what semi-supervision goes by.
+    alike = [conditions.fisher_snedecor(None)] if known.slopes else []
+    conditioned = priors.consistent(prior, near + alike, strength=1.0, per="point")
+    if not known.outliers:
+        return credo.models.regression(net, prior=conditioned, noise=NOISE)
+    one_is_broken = priors.point(priors.few(1.0))
+    return credo.models.outliers(net, "nar", prior=conditioned, noise=NOISE, wide=BROKEN, errors=one_is_broken)
