@@ -64,3 +64,4 @@ from .predictive.tabulated import from_probs as from_probs
 from .reporting.report import report as report
 from .simplifying.compress import compress as compress
 from .simplifying.distill import distill as distill
+from .simplifying.simplify import simplify as simplify

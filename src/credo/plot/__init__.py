@@ -14,6 +14,7 @@ from credo.plot.prediction import bands
 from credo.plot.selective import risk_coverage, roc
 from credo.plot.style import save
 from credo.plot.traces import ranks, traces
+from credo.plot.trade_off import trade_off
 
 __all__ = [
     "bands",
@@ -33,4 +34,5 @@ __all__ = [
     "roc",
     "save",
     "traces",
+    "trade_off",
 ]

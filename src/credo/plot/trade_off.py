@@ -31,14 +31,13 @@ def trade_off(result: TradeOff, *, ax: Axes | None = None) -> Axes:
         ax.annotate(
             f"{name}, {size_in_words(one.num_bytes)}",
             place,
-            xytext=(0, 7 + np.sqrt(area) / 2),
+            xytext=(3 + np.sqrt(area) / 2, 4),
             textcoords="offset points",
-            ha="center",
             fontsize=8,
             fontweight="bold" if name == result.recommended else "normal",
         )
     ax.axhline(result.options[FULL].lpd, color=style.FAINT, lw=0.8, ls="--")
     ax.set_xscale("log")
-    ax.margins(x=0.18, y=0.22)
+    ax.margins(x=0.25, y=0.15)
     ax.set(xlabel="microseconds per row", ylabel="log predictive density (higher is better)")
     return ax

@@ -24,7 +24,7 @@ class Option:
     """One way to keep and to use a posterior, measured on rows that were not used to make it.
 
     Arguments:
-        num_bytes: in memory.
+        num_bytes: in memory, with layers that are points.
         microseconds_per_row: to predict.
         lpd: mean log predictive density of the test targets.
         lost: how much less that is than the full posterior's, in nats per row; negative where it is more.
