@@ -9,6 +9,7 @@ from credo.data import Data
 from credo.evaluation.calibration import calibration_curve, calibration_curves
 from credo.models.graph import Graph, Node
 from credo.predictive.tabulated import from_normal, from_probs
+from credo.simplifying.trade_off import Option, TradeOff
 
 RNG = np.random.default_rng(0)
 GRID = tuple(np.meshgrid(np.linspace(-1, 1, 5), np.linspace(0, 3, 4)))
@@ -34,6 +35,10 @@ ROC = SimpleNamespace(
 IMAGES = Data(RNG.normal(size=(20, 4, 4)), LABELS)
 WRONG = np.where(np.arange(20) < 3, np.nan, RNG.uniform(size=20))
 CHAINS = RNG.normal(size=(2, 60))
+TRADE_OFF = TradeOff(
+    {"full": Option(10**6, 90.0, -1.0, 0.0, 0.0, 0.0, 0.9), "student": Option(10**4, 2.0, -1.1, 0.1, 0.02, 0.1, 0.9)},
+    {},
+)
 
 
 def network(num_sites: int = 3) -> Graph:
@@ -57,6 +62,7 @@ CASES = {
     "risk_coverage": lambda ax: plot.risk_coverage(RISK, ax=ax),
     "risk_coverage, several": lambda ax: plot.risk_coverage({"a": RISK, "b": RISK}, ax=ax),
     "roc": lambda ax: plot.roc(ROC, ax=ax),
+    "trade_off": lambda ax: plot.trade_off(TRADE_OFF, ax=ax),
     "roc, several": lambda ax: plot.roc({"NUTS": ROC, "MAP": ROC}, ax=ax),
     "objective": lambda ax: plot.objective(CHAINS[0], ax=ax),
     "objective of chains": lambda ax: plot.objective(CHAINS, label="log joint", window=7, ax=ax),
