@@ -4,6 +4,7 @@ import typer
 
 from credo._version import __version__
 from credo.cli.compare import compare
+from credo.cli.compress import compress
 from credo.cli.demo import demo
 from credo.cli.distill import distill
 from credo.cli.errors import reported
@@ -13,6 +14,7 @@ from credo.cli.fit import fit
 from credo.cli.inspect import inspect
 from credo.cli.methods import methods
 from credo.cli.predict import predict
+from credo.cli.simplify import simplify
 
 EPILOG = """
 Examples:
@@ -27,7 +29,11 @@ Examples:
 
   credo inspect run/                                 what was fitted, how healthy
 
+  credo simplify run/                                how small and fast can it be?
+
   credo distill run/ --out small/                    one pass in place of hundreds
+
+  credo compress run/ --to 2% --out small/           a fiftieth of its bytes
 
   credo methods                                      every method and its limits
 
@@ -62,7 +68,7 @@ def main(
     """Bayesian neural networks: networks that know what they do not know."""
 
 
-for command in (fit, predict, evaluate, compare, inspect, distill, methods, demo):
+for command in (fit, predict, evaluate, compare, inspect, simplify, distill, compress, methods, demo):
     app.command()(reported(command))
 app.add_typer(example, name="example")
 for found in example.registered_commands:

@@ -1,14 +1,15 @@
 """Runs: the fit of a table in a folder, and methods side by side on one table."""
 
 from credo.runs.config import Config
-from credo.runs.distilled import distilled
 from credo.runs.prior import directions, prior_in_words, unlabelled_in_words
 from credo.runs.run import Prepared, Run, describe, is_run, prepare, remove, require_free
+from credo.runs.simplified import compressed, distilled, trade_off_of
 
 __all__ = [
     "Config",
     "Prepared",
     "Run",
+    "compressed",
     "describe",
     "directions",
     "distilled",
@@ -17,5 +18,6 @@ __all__ = [
     "prior_in_words",
     "remove",
     "require_free",
+    "trade_off_of",
     "unlabelled_in_words",
 ]

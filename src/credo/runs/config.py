@@ -45,7 +45,7 @@ class Config:
         method: its name, or "auto".
         settings: of the method, where they differ from its defaults.
         seed: the same seed gives the same bits.
-        teacher: the folder of the run that this one is a student of, "" for none: see `runs.distilled`.
+        made_from: the folder of the run that this one is a simpler form of, "" for none: see `runs.simplified`.
         why: the reason for the method, if "auto" chose it.
         data_sha256: the checksum that the file must have; "" accepts any.
         credo_version: the version that made the run.
@@ -62,7 +62,7 @@ class Config:
     strength: float = 1.0
     method: str = "auto"
     seed: int = 0
-    teacher: str = ""
+    made_from: str = ""
     why: str = ""
     data_sha256: str = ""
     credo_version: str = __version__

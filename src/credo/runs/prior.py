@@ -61,7 +61,7 @@ def prior_in_words(config: Config, encoding: Encoding) -> str:
         parts.append(f"a head for each {config.task_column}, from a population that is learned")
     if config.strength != 1:
         parts.append(f"{config.strength:g} × the usual strength")
-    return ("of the teacher: " if config.teacher else "") + "; ".join(parts)
+    return ("of the run that it was made from: " if config.made_from else "") + "; ".join(parts)
 
 
 def unlabelled_in_words(data: Data, config: Config) -> str:

@@ -156,10 +156,10 @@ class Run:
 
 def prepare(config: Config) -> Prepared:
     """Read the table of a run, and settle everything left open: the task, the method and why, the checksum."""
-    if config.teacher:
+    if config.made_from:
         raise ValueError(
-            f"the config is that of a student, which learns from the run in {config.teacher}; make it again with "
-            "credo distill, or in Python with credo.runs.distilled"
+            f"the config is that of a simpler form of the run in {config.made_from}, which is not fitted to a table; "
+            "make it again from that run, with credo distill or credo compress"
         )
     table = as_table(config.data)
     found = checksum(table.path)

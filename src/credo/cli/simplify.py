@@ -1,0 +1,34 @@
+"""`credo simplify`: how simple can a run be?"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from credo.cli.voice import Json, Quiet, Verbose, Voice
+
+
+def simplify(
+    run: Annotated[Path, typer.Argument(help="The folder of a run, made by credo fit.")],
+    test: Annotated[
+        Path | None, typer.Option(help="A table to judge on. [default: a fifth of what the run was fitted to]")
+    ] = None,
+    budget: Annotated[str | None, typer.Option(help="The most it may take: 1%, 200000 (bytes) or '200 kB'.")] = None,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same bits.")] = 0,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the picture and the table.")] = Path("simplify"),
+    as_json: Json = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+) -> None:
+    """Try every way to make a run smaller and faster: what each saves, what it loses, and which one to take."""
+    from credo import plot
+    from credo.runs import Run, trade_off_of  # lazy: imports JAX
+
+    voice = Voice(as_json, quiet, verbose)
+    result = trade_off_of(Run.load(run), budget=budget, test=test, seed=seed, progress=voice.progress)
+    out.mkdir(parents=True, exist_ok=True)
+    plot.save(plot.trade_off(result), out / "trade_off.png")
+    (out / "trade_off.csv").write_text(result.to_frame().to_csv(), encoding="utf-8")
+    voice.say(result, markup=True)
+    voice.say(f"Picture and table: {out / 'trade_off.png'}, {out / 'trade_off.csv'}")
+    voice.result(result.to_dict())
