@@ -2,8 +2,8 @@
 
     CREDO_DATA=folder python -m benchmarks closed_form [--sets energy,yacht] [--splits 0,1,2,3,4] [--markdown]
 
-One hidden layer of 50 ReLU units, everything standardised, default settings of each method. What is recommended for the
-closed form (how the point layers are regularised) was chosen on boston and concrete, splits 15 to 17.
+One hidden layer of 50 ReLU units, everything standardised, default settings of each method. How the closed form holds its
+point layers was chosen on boston and concrete, splits 15 to 17.
 """
 
 import argparse
