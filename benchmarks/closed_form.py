@@ -1,9 +1,9 @@
 """Last layers in closed form beside MAP and a last-layer Laplace: error and log-likelihood on UCI sets.
 
-    CREDO_DATA=folder python -m benchmarks closed_form [--sets energy,yacht] [--splits 0,1,2,3,4] [--markdown]
+    CREDO_DATA=folder python -m benchmarks closed_form [--sets energy,yacht] [--splits 0,1,2] [--markdown]
 
-One hidden layer of 50 ReLU units, everything standardised, default settings of each method. What is recommended for the
-closed form (how the point layers are regularised) was chosen on boston and concrete, splits 15 to 17.
+One hidden layer of 50 ReLU units, everything standardised, default settings of each method. How the closed form holds
+its point layers was chosen on boston and concrete, splits 15 to 17.
 """
 
 import argparse
@@ -68,7 +68,10 @@ def _table(name: str, data: credo.Data, splits: Sequence[int]) -> Any:
         model = credo.models.regression(net, prior=recipe.prior, noise=recipe.noise)
         found = np.array([_scores(model, recipe, *credo.datasets.uci_split(data, split), split) for split in splits])
         error = found.std(axis=0, ddof=1) / np.sqrt(len(splits))
-        cells = [f"{mean:.3g} ± {err:.2g}" for mean, err in zip(found.mean(axis=0), error, strict=True)]
+        cells = [
+            "–" if np.isnan(mean) else f"{mean:.3g} ± {err:.2g}"
+            for mean, err in zip(found.mean(axis=0), error, strict=True)
+        ]
         table.add_row(method, *cells[:3], f"{found[:, 3].mean():.1f}")
     return table
 

@@ -66,12 +66,18 @@ class Ascent(Optimised):
         return named_optimizer(self.optimizer, self.learning_rate)
 
     def climb(self, gradient: Tree, optimizer: Tree, phi: Tree, **more: Any) -> tuple[Tree, Tree]:
-        """phi one step uphill, and the state of the optimiser, which itself descends."""
-        downhill = jax.tree.map(jnp.negative, gradient)
-        extra = {"grad": downhill, **more} if more else {}
-        transformation = optax.with_extra_args_support(self.transformation())
-        updates, optimizer = transformation.update(downhill, optimizer, phi, **extra)
-        return optax.apply_updates(phi, updates), optimizer
+        """phi one step uphill, and the state of the optimiser."""
+        return climbed(self.transformation(), gradient, optimizer, phi, **more)
+
+
+def climbed(
+    transformation: optax.GradientTransformation, gradient: Tree, optimizer: Tree, phi: Tree, **more: Any
+) -> tuple[Tree, Tree]:
+    """phi one step uphill, and the state of the optimiser, which itself descends."""
+    downhill = jax.tree.map(jnp.negative, gradient)
+    extra = {"grad": downhill, **more} if more else {}
+    updates, optimizer = optax.with_extra_args_support(transformation).update(downhill, optimizer, phi, **extra)
+    return optax.apply_updates(phi, updates), optimizer
 
 
 def named_optimizer(optimizer: str | optax.GradientTransformation, learning_rate: LearningRate) -> Any:

@@ -10,11 +10,12 @@ from scipy.stats import halfnorm
 
 import credo
 from credo.inference.closed_form import evidence as climbed
-from credo.inference.closed_form import exact
+from credo.inference.closed_form import spectrum
 from credo.inference.closed_form.affine import affine
 from credo.networks import MLP
 
 LAST_LAYER = {"hidden.*": "point", "head.*": credo.priors.normal(0.8)}
+HELD, FREE = credo.ClosedForm(num_steps=500), credo.ClosedForm(num_steps=500, regularised_by=None)
 
 
 class Known:
@@ -53,7 +54,7 @@ def some_data(num, num_inputs, num_outputs=1, seed=0):
 def test_posterior_evidence_and_prediction_are_exact(num, num_inputs, monkeypatch):
     x, y = some_data(num, num_inputs)
     model = credo.models.regression(MLP([], out=1), prior=credo.priors.normal(0.8), noise=0.3)
-    monkeypatch.setattr(exact, "NUMBERS_PER_BLOCK", 4 * (num_inputs + 1))  # blocks of four rows
+    monkeypatch.setattr(spectrum, "NUMBERS_PER_BLOCK", 4 * (num_inputs + 1))  # blocks of four rows
     posterior = credo.fit(model, (x, y), credo.ClosedForm())
     known = Known(with_ones(x), y, 0.64 * np.eye(num_inputs + 1), 0.09 * np.eye(num))
     mean, covariance = flat(posterior)
@@ -232,6 +233,34 @@ def test_what_the_model_leaves_open_is_found_by_the_evidence(open_model):
     assert np.abs(kernels[1] - kernels[0]).max() > 0.01
 
 
+def test_points_are_held_whatever_the_scale_of_the_last_layer():
+    """Divided by c, before a layer c times as large, they are the same functions under the same pull."""
+    data, pulls = some_data(10, 2), []
+    for scale in (1.0, 3.0):
+        prior = {"hidden.*": "point", "head.*": credo.priors.normal(scale)}
+        model = credo.models.regression(MLP([4], out=1), prior=prior, noise=0.3).bind(data)
+        theta = {name: np.full(leaf.shape, 0.5 / scale) for name, leaf in (model.xi_template | model.template).items()}
+        problem = affine(model)
+        pull = jax.jit(lambda theta: [one._log_prior_of_points(problem, theta) for one in (HELD, FREE)])  # noqa: B023
+        pulls.append([float(one) for one in pull(theta)])
+    assert pulls[0] == pytest.approx(pulls[1], rel=1e-5)
+    assert pulls[0][0] < 0 == pulls[0][1]
+
+
+def test_nothing_but_the_regulariser_keeps_points_from_learning_noise(seed):
+    """Targets that are noise: a last layer on features that nothing holds is sure of what it has learned by heart."""
+    rng = np.random.default_rng(seed)
+    x, y = rng.normal(size=(240, 4)), rng.normal(size=240)
+    model = credo.models.regression(MLP([20], out=1, activation="relu"), prior=LAST_LAYER)
+    scores = []
+    for method in (HELD, FREE):
+        posterior = credo.fit(model, (x[:40], y[:40]), method, seed=seed)
+        scores.append(float(credo.evaluation.lpd(posterior.predict(x[40:]), y[40:])))
+    # Noise is predicted by −½ log 2πe = −1.42; a tenth of the error that was left would be ten nats below.
+    assert scores[0] > -1.9
+    assert scores[1] < scores[0] - 1
+
+
 def test_held_out_data_end_the_climb(open_model):
     model, data = open_model
     rng = np.random.default_rng(0)
@@ -314,7 +343,9 @@ def test_noises_that_do_not_come_apart_are_refused():
         credo.fit(credo.models.regression(MLP([], out=2), noise="full"), some_data(10, 2, 2), credo.ClosedForm())
 
 
-@pytest.mark.parametrize("settings", [{"num_steps": -1}, {"num_samples": 0}, {"optimizer": "adamm"}])
+@pytest.mark.parametrize(
+    "settings", [{"num_steps": -1}, {"num_samples": 0}, {"optimizer": "adamm"}, {"regularised_by": 1.0}]
+)
 def test_settings_are_checked(settings):
     with pytest.raises(ValueError, match=next(iter(settings))):
         credo.ClosedForm(**settings)

@@ -11,33 +11,30 @@ Everything else that the model leaves open (point layers, prior scales, a tuned 
 
 import time
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jax.flatten_util import ravel_pytree
 
 from credo import random
 from credo._checks import require_at_least
-from credo.covariance import Blocks
-from credo.covariance.layout import Layout
-from credo.diagnostics.exact import ExactEvidence
 from credo.inference.closed_form.affine import Affine, affine
 from credo.inference.closed_form.evidence import held_out_score, log_evidence
-from credo.inference.closed_form.exact import NoiseScale, Sums, noise_scales, sums_over_rows
+from credo.inference.closed_form.exact import Exact
 from credo.inference.guide import Guide
 from credo.inference.method import Method, all_finite
 from credo.inference.needs import Needs
-from credo.inference.optimised import LearningRate, named_optimizer
+from credo.inference.optimised import LearningRate, climbed, named_optimizer
 from credo.inference.outcome import Outcome
 from credo.inference.plan import Plan
 from credo.inference.point.map import Best, PointInfo
-from credo.models.priors import Parameter, Prior, fan_in
+from credo.models.priors import Parameter, Prior, fan_in, point
 from credo.models.program import Model
 from credo.networks.fan_in import fan_ins
-from credo.posterior import Draws, Gaussian, Posterior, Provenance
+from credo.posterior import Draws, Gaussian, Posterior
 from credo.typing import Array, Batch, Key, Theta, Tree
 
 
@@ -106,6 +103,8 @@ class ClosedForm(Method):
         require_at_least(0, num_steps=self.num_steps)
         require_at_least(1, num_samples=self.num_samples, patience=self.patience, check_every=self.check_every)
         self.transformation()
+        if self.regularised_by is not None:
+            object.__setattr__(self, "regularised_by", point(self.regularised_by).regularised_by)
 
     def plan(self) -> Plan:
         return Plan(
@@ -167,10 +166,12 @@ class ClosedForm(Method):
         return total
 
     def step(self, key: Key, model: Model, state: ClosedFormState, batch: Batch) -> tuple[ClosedFormState, PointInfo]:
-        downhill = jax.value_and_grad(lambda theta: _negative(self.objective(model, theta, batch)), has_aux=True)
-        (_, (log_prior, likelihood)), gradient = downhill(state.theta)
-        updates, optimizer = self.transformation().update(gradient, state.optimizer, state.theta)
-        theta = optax.apply_updates(state.theta, updates)
+        def objective(theta: Theta) -> tuple[Array, tuple[Array, Array]]:
+            return self.objective(model, theta, batch)
+
+        (value, (log_prior, likelihood)), gradient = jax.value_and_grad(objective, has_aux=True)(state.theta)
+        more = {"value": -value, "value_fn": lambda theta: -objective(theta)[0]}
+        theta, optimizer = climbed(self.transformation(), gradient, state.optimizer, state.theta, **more)
         moved = state._replace(step=state.step + 1, theta=theta, optimizer=optimizer)
         if state.held_out is not None:
             held_out = state.held_out
@@ -203,96 +204,25 @@ class ClosedForm(Method):
     # -- the posterior ----------------------------------------------------------------------------------------
 
     def posterior(self, model: Model, outcome: Outcome) -> Posterior:
-        began, state = time.perf_counter(), outcome.state
+        began, state, problem = time.perf_counter(), outcome.state, affine(model)
         learned = state.theta
         if state.best is not None and np.isfinite(state.best.score):
             learned = state.best.theta
-        problem = affine(model)
         theta = {**model.initial_xi(), **_with_weights(problem, learned)}
-        sums = sums_over_rows(problem, theta, outcome.data)
-        scales = noise_scales(problem, theta, sums) if problem.others else []
-        evidence = _evidence(problem, theta, sums, scales)
+        exact = Exact.of(problem, theta, outcome.data)
         xi = {name: theta[name] for name in model.xi_template}
         frozen = model.freeze(xi) if xi else model
-        trace = outcome.trace(int(state.step))
-        made: Any = outcome.provenance(self.to_config())
-        made = replace(made, seconds=made.seconds + time.perf_counter() - began)
-        if scales:
-            draws = _draws(problem, theta, sums, scales, self.num_samples, outcome.seed)
-            return Draws(frozen, draws, made, infos={}, trace=trace, evidence=evidence)
-        return _gaussian(problem, theta, sums, frozen, made, trace, evidence)
-
-
-def _negative(found: tuple[Array, Any]) -> tuple[Array, Any]:
-    return -found[0], found[1]
+        trace, evidence = outcome.trace(int(state.step)), exact.evidence()
+        found: Any
+        if problem.others:
+            draws = exact.draws(random.key(outcome.seed), self.num_samples)
+            found = partial(Draws, frozen, draws, infos={}, trace=trace, evidence=evidence)
+        else:
+            found = partial(Gaussian, frozen, *exact.normal(), trace=trace, evidence=evidence, prediction="linear")
+        made = outcome.provenance(self.to_config())
+        return found(provenance=replace(made, seconds=made.seconds + time.perf_counter() - began))
 
 
 def _with_weights(problem: Affine, theta: Theta) -> Theta:
     """theta with what it lacks at zero: the weights, whose values nothing depends on."""
     return {**{name: jnp.zeros(leaf.shape) for name, leaf in problem.model.template.items()}, **theta}
-
-
-def _evidence(problem: Affine, theta: Theta, sums: Sums, scales: list[NoiseScale]) -> ExactEvidence:
-    """log p(D | xi), the noise integrated out where it has a prior."""
-    if scales:
-        total = float(problem.log_prior_of_others(theta)) + sum(scale.log_integral() for scale in scales)
-    else:
-        total = float(sum(one.log_evidence(1.0) for one in sums.spectra))
-    taus = {block: scale.peak for scale in scales for block in scale.blocks}
-    num_effective = sum(one.num_effective(taus.get(index, 1.0)) for index, one in enumerate(sums.spectra))
-    return ExactEvidence(total - sums.log_noise, num_effective, sum(len(one.entries) for one in problem.blocks))
-
-
-def _gaussian(
-    problem: Affine, theta: Theta, sums: Sums, model: Model, made: Provenance, trace: Any, evidence: ExactEvidence
-) -> Gaussian:
-    """N(m + L ū, L Σ Lᵀ), with a root that is lower triangular."""
-    weights, unravel, root = _prior(problem, theta)
-    mean, spread = np.zeros_like(weights), np.zeros((len(weights), len(weights)))
-    for block, one in zip(problem.blocks, sums.spectra, strict=True):
-        entries = list(block.entries)
-        mean[entries] = one.mean(1.0)
-        spread[np.ix_(entries, entries)] = one.offset(1.0, np.eye(len(entries)))
-    # The rows of `spread` are √Σ of one direction each: from its triangular factor, nothing is squared.
-    _, upper = np.linalg.qr(_times(root, spread))
-    lower = upper.T
-    lower *= np.where(np.diagonal(lower) < 0, -1.0, 1.0)
-    layout = Layout.together({name: problem.model.template[name] for name in sorted(problem.weights)})
-    blocks = Blocks({"all": lower[None].astype(np.float32)}, layout)
-    found = jax.tree.map(np.asarray, unravel(jnp.asarray(weights + _times(root, mean), jnp.float32)))
-    ordered = {name: found[name] for name in problem.weights}
-    return Gaussian(model, ordered, blocks, made, trace=trace, evidence=evidence, prediction="linear")
-
-
-def _draws(
-    problem: Affine, theta: Theta, sums: Sums, scales: list[NoiseScale], num: int, seed: int
-) -> dict[str, np.ndarray]:
-    """Independent draws, each leaf (1, draws, …): of the noise, and of the weights given it."""
-    weights, unravel, root = _prior(problem, theta)
-    others, unravel_others = ravel_pytree({name: theta[name] for name in problem.others})
-    noise_key, weight_key = jax.random.split(random.key(seed))
-    uniform = np.asarray(jax.random.uniform(noise_key, (len(scales), num)), np.float64)
-    noise = np.asarray(random.normal(weight_key, (num, len(weights))), np.float64)
-    drawn, values = np.zeros_like(noise), np.tile(np.asarray(others, np.float64), (num, 1))
-    for scale, own in zip(scales, uniform, strict=True):
-        values[:, scale.entry], taus = scale.draws(own)
-        for block in scale.blocks:
-            entries, one = list(problem.blocks[block].entries), sums.spectra[block]
-            drawn[:, entries] = one.mean(taus) + one.offset(taus, noise[:, entries])
-    found = {
-        **jax.vmap(unravel)(jnp.asarray(weights + _times(root, drawn), jnp.float32)),
-        **jax.vmap(unravel_others)(jnp.asarray(values, jnp.float32)),
-    }
-    return {name: np.asarray(found[name])[None] for name in problem.model.template}
-
-
-def _prior(problem: Affine, theta: Theta) -> tuple[np.ndarray, Any, np.ndarray]:
-    """m as a vector, the way back to arrays, and L, as in `Affine.prior`."""
-    mean, root = jax.jit(problem.prior)(theta)
-    flat, unravel = ravel_pytree(mean)
-    return np.asarray(flat, np.float64), unravel, np.asarray(root, np.float64)
-
-
-def _times(root: np.ndarray, directions: np.ndarray) -> np.ndarray:
-    """L u of one or several u, (…, n)."""
-    return directions @ root.T if root.ndim == 2 else directions * root

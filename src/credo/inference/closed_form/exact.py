@@ -1,187 +1,93 @@
-"""The exact posterior, in double precision: sums over blocks of rows, and a noise that is integrated out.
+"""What a closed form leaves behind: the evidence, and a normal of the weights or draws of them and of their noise."""
 
-Rows of a regression r = X u + ε (`affine`) are divided by one value of the noise. With XᵀX = V diag(λ) Vᵀ, all is known
-for every other value, τ times as large:
-
-    log p(D | τ) = −½ (Σ log(1 + λ/τ²) + |r⊥|²/τ² + Σ b²/(λ (τ² + λ))) − n log τ + constants,    b = Vᵀ Xᵀ r
-    u | D, τ ~ N(V b/(τ² + λ), V diag(τ²/(τ² + λ)) Vᵀ)
-
-with r⊥ what no weights explain, |r⊥|² = rᵀr − Σ b²/λ. So a noise with a prior costs an integral in one dimension, and
-no other decomposition.
-"""
-
-import math
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from credo.data import is_observed
-from credo.inference.closed_form.affine import Affine, Rows
-from credo.typing import Array, Batch, Theta
-
-# Numbers of the design that one block of rows may hold.
-NUMBERS_PER_BLOCK = 2**22
-# Points at which an integral over the logarithm of a noise is summed: of a smooth integrand that has vanished at both
-# ends the trapezoidal rule is exact to rounding, once a few points fall within its width.
-NUM_POINTS = 2001
-# Where the search for its mass begins, e^∓30 of the units of the model, and how many nats below its peak it ends.
-WIDEST, DEPTH = 30.0, 50.0
+from credo import random
+from credo.covariance import Blocks
+from credo.covariance.layout import Layout
+from credo.diagnostics.exact import ExactEvidence
+from credo.inference.closed_form.affine import Affine
+from credo.inference.closed_form.spectrum import NoiseScale, Sums, noise_scales, sums_over_rows
+from credo.typing import Batch, Key, Theta
 
 
-class Spectrum(NamedTuple):
-    """XᵀX, Xᵀr and rᵀr of one regression, in the directions that the data know apart.
+class Exact(NamedTuple):
+    """A regression that has seen its data.
 
     Arguments:
-        values: λ, (n,); zero where only rounding is left.
-        vectors: V, (n, n).
-        along: b = Vᵀ Xᵀ r, (n,).
-        explained: b²/λ, (n,).
-        unexplained: |r⊥|².
-        num: how many targets there are.
+        theta: xi, and a value of the noise that the rows were divided by.
+        scales: the posterior of each number that sets the noise, where it has a prior.
     """
 
-    values: np.ndarray
-    vectors: np.ndarray
-    along: np.ndarray
-    explained: np.ndarray
-    unexplained: float
-    num: int
+    problem: Affine
+    theta: Theta
+    sums: Sums
+    scales: list[NoiseScale]
 
     @classmethod
-    def of(cls, gram: np.ndarray, product: np.ndarray, square: float, num: int) -> "Spectrum":
-        values, vectors = np.linalg.eigh(gram)
-        known = values > np.finfo(np.float64).eps * len(values) * values.max(initial=0.0)
-        values, along = np.where(known, values, 0.0), np.where(known, vectors.T @ product, 0.0)
-        explained = np.divide(along**2, values, out=np.zeros_like(values), where=known)
-        return cls(values, vectors, along, explained, max(square - explained.sum(), 0.0), num)
+    def of(cls, problem: Affine, theta: Theta, data: Batch) -> "Exact":
+        """After one pass over the data."""
+        sums = sums_over_rows(problem, theta, data)
+        return cls(problem, theta, sums, noise_scales(problem, theta, sums) if problem.others else [])
 
-    def log_evidence(self, tau: Any) -> np.ndarray:
-        """log p(D | τ) for noise τ times as large as that of the rows, whose logarithms are not counted here: (…)."""
-        tau2 = np.square(np.asarray(tau, np.float64))[..., None]
-        log_det = np.sum(np.log1p(self.values / tau2), -1)
-        fit = self.unexplained / tau2[..., 0] + np.sum(self.explained / (tau2 + self.values), -1)
-        return -0.5 * (log_det + fit + self.num * np.log(2 * math.pi * tau2[..., 0]))
+    def evidence(self) -> ExactEvidence:
+        """log p(D | xi), the noise integrated out where it has a prior."""
+        spectra = self.sums.spectra
+        if self.scales:
+            total = float(self.problem.log_prior_of_others(self.theta)) + sum(one.log_integral() for one in self.scales)
+        else:
+            total = float(sum(one.log_evidence(1.0) for one in spectra))
+        taus = {block: scale.peak for scale in self.scales for block in scale.blocks}
+        num_effective = sum(one.num_effective(taus.get(index, 1.0)) for index, one in enumerate(spectra))
+        num_weights = sum(len(one.entries) for one in self.problem.blocks)
+        return ExactEvidence(total - self.sums.log_noise, num_effective, num_weights)
 
-    def mean(self, tau: Any) -> np.ndarray:
-        """E[u | D, τ], (…, n)."""
-        tau2 = np.square(np.asarray(tau, np.float64))[..., None]
-        return (self.along / (tau2 + self.values)) @ self.vectors.T
+    def normal(self) -> tuple[dict[str, np.ndarray], Blocks]:
+        """The mean of the weights m + L ū, and a root of L Σ Lᵀ that is lower triangular; the noise is known."""
+        prior, unravel, root = self._prior()
+        mean, spread = np.zeros_like(prior), np.zeros((len(prior), len(prior)))
+        for block, one in zip(self.problem.blocks, self.sums.spectra, strict=True):
+            entries = list(block.entries)
+            mean[entries] = one.mean(1.0)
+            spread[np.ix_(entries, entries)] = one.offset(1.0, np.eye(len(entries)))
+        # Its rows are √Σ of one direction each: from their triangular factor nothing is squared.
+        _, upper = np.linalg.qr(_times(root, spread))
+        lower = upper.T * np.where(np.diagonal(upper) < 0, -1.0, 1.0)
+        layout = Layout.together({name: self.problem.model.template[name] for name in sorted(self.problem.weights)})
+        found = unravel(jnp.asarray(prior + _times(root, mean), jnp.float32))
+        ordered = {name: np.asarray(found[name]) for name in self.problem.weights}
+        return ordered, Blocks({"all": lower[None].astype(np.float32)}, layout)
 
-    def offset(self, tau: Any, noise: np.ndarray) -> np.ndarray:
-        """√Σ ε of noise ε, (…, n)."""
-        tau2 = np.square(np.asarray(tau, np.float64))[..., None]
-        return (noise * np.sqrt(tau2 / (tau2 + self.values))) @ self.vectors.T
+    def draws(self, key: Key, num: int) -> dict[str, np.ndarray]:
+        """Independent draws, each leaf (1, draws, …): of the noise, and of the weights given it."""
+        problem = self.problem
+        prior, unravel, root = self._prior()
+        others, unravel_others = ravel_pytree({name: self.theta[name] for name in problem.others})
+        noise_key, weight_key = jax.random.split(key)
+        uniform = np.asarray(jax.random.uniform(noise_key, (len(self.scales), num)), np.float64)
+        noise = np.asarray(random.normal(weight_key, (num, len(prior))), np.float64)
+        drawn, values = np.zeros_like(noise), np.tile(np.asarray(others, np.float64), (num, 1))
+        for scale, own in zip(self.scales, uniform, strict=True):
+            values[:, scale.entry], taus = scale.draws(own)
+            for block in scale.blocks:
+                entries, one = list(problem.blocks[block].entries), self.sums.spectra[block]
+                drawn[:, entries] = one.mean(taus) + one.offset(taus, noise[:, entries])
+        weights = jax.vmap(unravel)(jnp.asarray(prior + _times(root, drawn), jnp.float32))
+        found = weights | jax.vmap(unravel_others)(jnp.asarray(values, jnp.float32))
+        return {name: np.asarray(found[name])[None] for name in problem.model.template}
 
-    def num_effective(self, tau: float) -> float:
-        """Σ λ/(τ² + λ): how many directions the data know better than the prior does (MacKay, 1992)."""
-        return float(np.sum(self.values / (tau**2 + self.values)))
-
-
-class Sums(NamedTuple):
-    """What the data say: a spectrum for each block, and Σ log noise."""
-
-    spectra: list[Spectrum]
-    log_noise: float
-
-
-def sums_over_rows(problem: Affine, theta: Theta, data: Batch) -> Sums:
-    """One pass over the data, block of rows by block of rows."""
-    num_rows, num_outputs = len(data.x), math.prod(data.y.shape[1:])
-    numbers = sum(len(one.entries) * len(one.outputs) for one in problem.blocks)
-    size = max(1, NUMBERS_PER_BLOCK // max(numbers, 1))
-    widths = [len(one.entries) for one in problem.blocks]
-    grams, products = [np.zeros((n, n)) for n in widths], [np.zeros(n) for n in widths]
-    squares, log_noise = np.zeros(len(widths)), 0.0
-    for first in range(0, num_rows, size):
-        block: Any = _rows(problem, theta, data.x[first : first + size], data.y[first : first + size])
-        rows = Rows(*(np.asarray(part, np.float64) for part in block))  # type: ignore[arg-type]
-        log_noise += float(rows.log_noise.sum())
-        for index, (design, targets) in enumerate(problem.regressions(rows)):
-            grams[index] += design.T @ design
-            products[index] += design.T @ targets
-            squares[index] += targets @ targets
-    seen = np.asarray(is_observed(data.y)).reshape(num_rows, num_outputs).sum(0)
-    nums = [int(seen[list(one.outputs)].sum()) for one in problem.blocks]
-    return Sums(list(map(Spectrum.of, grams, products, squares.tolist(), nums)), float(log_noise))
-
-
-@partial(jax.jit, static_argnums=0)
-def _rows(problem: Affine, theta: Theta, x: Array, y: Array) -> Rows:
-    return problem.rows(theta, x, y)
+    def _prior(self) -> tuple[np.ndarray, Any, np.ndarray]:
+        """m as a vector, the way back to arrays, and L, as in `Affine.prior`."""
+        mean, root = jax.jit(self.problem.prior)(self.theta)
+        flat, unravel = ravel_pytree(mean)
+        return np.asarray(flat, np.float64), unravel, np.asarray(root, np.float64)
 
 
-# -- a noise with a prior -------------------------------------------------------------------------------------------
-
-
-class NoiseScale(NamedTuple):
-    """One number of theta that sets the noise of some blocks: the posterior of its value on a grid.
-
-    Arguments:
-        entry: among the numbers that set the noise.
-        blocks: whose noise it sets, by number.
-        grid: its unconstrained values, (points,).
-        taus: the noise at these, as a multiple of that at the start, (points,).
-        log_density: log p(D, value), (points,), without what does not depend on it.
-    """
-
-    entry: int
-    blocks: tuple[int, ...]
-    grid: np.ndarray
-    taus: np.ndarray
-    log_density: np.ndarray
-
-    def log_integral(self) -> float:
-        """log ∫ p(D, value) d value, by the trapezoidal rule."""
-        peak = self.log_density.max()
-        return float(peak + np.log(np.trapezoid(np.exp(self.log_density - peak), self.grid)))
-
-    @property
-    def peak(self) -> float:
-        """The most probable τ."""
-        return float(self.taus[self.log_density.argmax()])
-
-    def draws(self, uniform: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Values of the number, and of τ, at quantiles of its posterior."""
-        density = np.exp(self.log_density - self.log_density.max())
-        below = np.concatenate([[0.0], np.cumsum(0.5 * (density[1:] + density[:-1]))])
-        values = np.interp(uniform, below / below[-1], self.grid)
-        return values, np.exp(np.interp(values, self.grid, np.log(self.taus)))
-
-
-def noise_scales(problem: Affine, theta: Theta, sums: Sums) -> list[NoiseScale]:
-    """The posterior of each number that sets the noise: those of different blocks are independent."""
-    others = {name: theta[name] for name in problem.others}
-    flat, unravel = ravel_pytree(others)
-
-    @jax.jit
-    def at(entry: Array, grid: Array) -> tuple[Array, Array]:
-        def one(value: Array) -> tuple[Array, Array]:
-            found = {**theta, **unravel(flat.at[entry].set(value))}
-            return problem.whitened(found, *problem.example()[:2])[1][0], problem.log_prior_of_others(found)
-
-        return jax.vmap(one)(grid)
-
-    def density(entry: int, blocks: tuple[int, ...], grid: np.ndarray) -> NoiseScale:
-        output = problem.blocks[blocks[0]].outputs[0]
-        log_noise, log_prior = (np.asarray(part, np.float64) for part in at(entry, np.append(grid, flat[entry])))
-        taus = np.exp(log_noise[:-1, output] - log_noise[-1, output])
-        total = log_prior[:-1] - log_prior[-1] + sum(sums.spectra[block].log_evidence(taus) for block in blocks)
-        return NoiseScale(entry, blocks, grid, taus, np.where(np.isfinite(total), total, -np.inf))
-
-    return [_located(partial(density, entry, blocks)) for entry, blocks in enumerate(problem.noises)]
-
-
-def _located(density: Any) -> NoiseScale:
-    """The density on a grid that covers its mass and nothing else: each look is closer than the one before."""
-    low, high = -WIDEST, WIDEST
-    while True:
-        # Values that single precision has, in which the model computes.
-        found = density(np.linspace(low, high, NUM_POINTS).astype(np.float32).astype(np.float64))
-        inside = np.flatnonzero(found.log_density > found.log_density.max() - DEPTH)
-        first, last = max(inside[0] - 1, 0), min(inside[-1] + 1, NUM_POINTS - 1)
-        if last - first > NUM_POINTS // 2:
-            return found
-        low, high = found.grid[first], found.grid[last]
+def _times(root: np.ndarray, directions: np.ndarray) -> np.ndarray:
+    """L u of one or several u, (…, n)."""
+    return directions @ root.T if root.ndim == 2 else directions * root
