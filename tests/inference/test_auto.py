@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
@@ -23,8 +24,14 @@ def regression(*features: int, **settings: object) -> credo.Model:
     return credo.models.regression(credo.networks.MLP(features, out=1), **settings)
 
 
-def line(x, y=None):
+def curve(x, y=None):
     """A program of the user's own: no network, no starting values."""
+    w = numpyro.sample("w", dist.Normal(0, 1).expand([x.shape[1]]).to_event(1))
+    with numpyro.plate("data", x.shape[0]):
+        numpyro.sample("y", dist.Normal(jnp.tanh(x @ w), 0.1), obs=y)
+
+
+def line(x, y=None):
     w = numpyro.sample("w", dist.Normal(0, 1).expand([x.shape[1]]).to_event(1))
     with numpyro.plate("data", x.shape[0]):
         numpyro.sample("y", dist.Normal(x @ w, 0.1), obs=y)
@@ -53,8 +60,10 @@ def line_with_noisy_inputs(x, y=None):
         (regression(50, 50), 50_000, credo.DeepEnsemble, "too many to sample"),
         (regression(400, 400), 5, credo.DeepEnsemble, "162,002 parameters and 5 rows: too many to sample"),
         (regression(1200, 1200), 50, credo.Laplace, "Laplace makes the last layer uncertain"),
-        (credo.Model(line), 50, credo.ParallelTempering, "2 parameters and 50 rows: small enough"),
-        (credo.Model(line), 200_000, credo.MCLMC, "too many for NUTS"),
+        (credo.Model(curve), 50, credo.ParallelTempering, "2 parameters and 50 rows: small enough"),
+        (credo.Model(curve), 200_000, credo.MCLMC, "too many for NUTS"),
+        (credo.Model(line), 200_000, credo.ClosedForm, "2 parameters and 200,000 rows: the mean is linear in them"),
+        (regression(), 50, credo.ClosedForm, "the exact posterior is a formula"),
         (credo.Model(line_with_learned_prior), 50, credo.BayesByBackprop, "1 parameter and 50 rows: variational"),
         (credo.Model(line_with_noisy_inputs), 50, credo.BayesByBackprop, "latents for each row"),
         (regression(10, prior=credo.priors.learned()), 50, credo.Laplace, "is tuned by the evidence"),
@@ -70,7 +79,7 @@ def test_the_classes_and_their_reasons(model, num_rows, expected, said):
 def test_a_large_program_without_a_network(monkeypatch):
     monkeypatch.setattr(auto, "MAX_WORK_OF_MCLMC", 1)
     monkeypatch.setattr(auto, "MAX_PARAMETERS_OF_ENSEMBLES", 1)
-    assert isinstance(choose(credo.Model(line), data_of(200_000)).method, credo.SWAG)
+    assert isinstance(choose(credo.Model(curve), data_of(200_000)).method, credo.SWAG)
 
 
 def test_the_points_of_a_condition_count_as_rows_do():
@@ -120,6 +129,7 @@ TINY = {
     credo.ParallelTempering: {"num_samples": 4, "num_warmup": 4, "num_chains": 2, "num_temperatures": 2},
     credo.BayesByBackprop: {"num_steps": 4},
     credo.SWAG: {"num_steps": 40, "num_warmup": 4},
+    credo.ClosedForm: {"num_samples": 4},
 }
 
 

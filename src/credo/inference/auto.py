@@ -1,13 +1,16 @@
 """The method "auto": one that suits the size of a model and its data, with the reason in a sentence.
 
-Small problems get the exact posterior; middle ones short chains around trained networks, with gradients of all rows;
-large ones training on minibatches. Latents per row, and a prior that is to be learned, leave no choice.
+Where the posterior is a formula, it is computed. Small problems get the exact posterior; middle ones short chains
+around trained networks, with gradients of all rows; large ones training on minibatches. Latents per row, and a prior
+that is to be learned, leave no choice.
 """
 
 import math
 from dataclasses import dataclass, replace
 
 from credo.data import Data
+from credo.inference.closed_form.affine import has_closed_form
+from credo.inference.closed_form.closed_form import ClosedForm
 from credo.inference.ensemble.deep_ensemble import DeepEnsemble
 from credo.inference.laplace.laplace import Laplace
 from credo.inference.mcmc.mclmc import MCLMC
@@ -32,6 +35,8 @@ ROWS_PER_POINT = 1.5
 MAX_WORK_OF_LONG_CHAINS, MAX_WORK_OF_MCLMC = 1_000_000, 10_000_000
 # The draws of the long chains are then 160 MB.
 MAX_PARAMETERS_OF_MCLMC = 100_000
+# The covariance of so many weights takes 72 MB, and its root some seconds.
+MAX_PARAMETERS_OF_CLOSED_FORM = 3_000
 EXACT = NUTS(num_samples=250, num_warmup=500, max_depth=8)
 # These chains are too short to arrive, and a direction that lasts explores further, at the price of functions that are
 # too wide where networks are small. With 16 and with 2, split 3 each: energy −1.11 and −1.56, concrete −2.99 and −3.17.
@@ -83,6 +88,7 @@ def rules() -> dict[str, str]:
         "a prior or a noise to be learned": "laplace; bayes_by_backprop for a program without a network",
         "layers that are points": "bayes_by_backprop; where they are given, only if the others are too many for nuts "
         "and mclmc",
+        f"regression that is linear in up to {MAX_PARAMETERS_OF_CLOSED_FORM:,} normal weights": "closed_form",
         f"up to {MAX_PARAMETERS_OF_NUTS} parameters, and {MAX_WORK_OF_NUTS:,} parameters × rows": "nuts; "
         f"parallel_tempering for a program without a network, up to {MAX_PARAMETERS_OF_TEMPERING} parameters",
         f"beyond, up to {MAX_PARAMETERS_OF_ENSEMBLES:,} parameters, with true labels summed out": "bayes_by_backprop",
@@ -98,12 +104,19 @@ def _by_needs(model: Model, num_rows: int) -> Choice | None:
     if model.has_local_latents:
         return Choice(_variational(num_rows), "the model draws latents for each row, which takes variational inference")
     if not model.xi_template:
-        return None
+        return _by_formula(model)
     names = ", ".join(model.xi_template)
     if model.initial is None or model.points:
         return Choice(_variational(num_rows), f"variational inference learns what the model leaves open ({names})")
     laplace = Laplace(training=_training(num_rows))
     return Choice(laplace, f"what the model leaves open ({names}) is tuned by the evidence, which Laplace has")
+
+
+def _by_formula(model: Model) -> Choice | None:
+    """A formula, where there is one."""
+    if model.num_parameters > MAX_PARAMETERS_OF_CLOSED_FORM or not has_closed_form(model):
+        return None
+    return Choice(ClosedForm(), "the mean is linear in them and all is normal, so the exact posterior is a formula")
 
 
 def _by_size(model: Model, num_rows: int, num_points: int) -> Choice:

@@ -175,6 +175,15 @@ def affine(model: Model) -> Affine:
     return found._replace(noises=found._noises(theta)) if others else found
 
 
+def has_closed_form(model: Model) -> bool:
+    """Whether `affine` takes the model, which is bound to the shape of its data."""
+    try:
+        affine(model)
+    except ValueError:
+        return False
+    return True
+
+
 def reached(function: Any, theta: Theta, names: Sequence[str]) -> np.ndarray:
     """Which outputs, (K,), each entry of the named arrays can change, (entries, K).
 
