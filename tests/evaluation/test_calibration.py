@@ -11,9 +11,9 @@ from credo.evaluation.calibration import (
     binary_curve,
     calibration_curve,
     calibration_curves,
-    nssr,
     nssr_curve,
 )
+from credo.evaluation.residuals import nssr
 from tests.evaluation.synthetic import classes, regression
 from tests.statistical.moments import FALSE_FAILURE, assert_plausible, sigmas
 

@@ -24,9 +24,9 @@ from credo.evaluation import (
     rmse,
     sharpness,
 )
-from credo.evaluation.calibration import nssr_probabilities
 from credo.evaluation.evaluate import CLASS_METRICS, REGRESSION_METRICS
 from credo.evaluation.metric import resample
+from credo.evaluation.residuals import nssr_probabilities
 from credo.evaluation.scores import crps_normal
 
 RNG = np.random.default_rng(0)

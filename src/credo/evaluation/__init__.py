@@ -2,7 +2,7 @@
 
 from credo.diagnostics import ChainDiagnostics, Diagnostics
 from credo.diagnostics import diagnose_chains as diagnose
-from credo.evaluation.calibration import CalibrationCurve, calibration_curve, calibration_curves, nssr, nssr_curve
+from credo.evaluation.calibration import CalibrationCurve, calibration_curve, calibration_curves, nssr_curve
 from credo.evaluation.calibration_error import (
     adaptive_error,
     calibration_auc,
@@ -25,6 +25,7 @@ from credo.evaluation.evaluate import Scores, evaluate
 from credo.evaluation.loo import LeaveOneOut, loo, waic
 from credo.evaluation.quantile_map import IsotonicQuantiles
 from credo.evaluation.recalibration import Recalibrated, recalibrate
+from credo.evaluation.residuals import nssr
 from credo.evaluation.scores import (
     accuracy,
     brier,

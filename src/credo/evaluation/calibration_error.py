@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from credo.data import is_observed
-from credo.evaluation.calibration import class_events, nssr_probabilities, windows
+from credo.evaluation.calibration import class_events, windows
 from credo.evaluation.checks import checked, several_classes
 from credo.evaluation.metric import Measure, mean_of_outputs, metric
+from credo.evaluation.residuals import nssr_probabilities
 from credo.predictive import ClassPredictive, Predictive, RegressionPredictive
 
 NUM_BINS = 15  # Guo et al. (2017)

@@ -33,7 +33,7 @@ def simulated(seed: int = 0, *, num_train: int = 1000, num_test: int = 1000) -> 
     """Practical Example II of the paper's supplement: y = S g(P x) + 0.1 cos(x/3) in nine dimensions.
 
     >>> simulated(num_train=20).train
-    Data(20 rows; x: shape (9,); y: float, shape (9,))
+    Data(20 rows; x: shape (9,); y: float × 9)
     """
     rng = np.random.default_rng(seed)
     mixing = 0.2 * np.eye(SIZE) + 0.5 * rng.uniform(size=(SIZE, SIZE))
