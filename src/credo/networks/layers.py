@@ -30,7 +30,7 @@ def layers_in_order(network: Network, x: Any) -> Order:
     {'head': ('head.bias', 'head.kernel')}
     """
     flow = _Order()
-    shapes = {"theta": dict(network.params), "x": jax.ShapeDtypeStruct(x.shape, jnp.result_type(x.dtype, jnp.float32))}
+    shapes = {"theta": dict(network.params), "x": jax.ShapeDtypeStruct(x.shape, x.dtype)}
     closed, _ = trace(lambda given: network.apply(given["theta"], given["x"]), shapes)
     names = sorted(network.params)
     walk(closed, [*(_Value(frozenset([_layer(name)]), True) for name in names), _Value(frozenset())], flow)
