@@ -34,7 +34,7 @@ NUM_STEPS, BATCH_SIZE, LEARNING_RATE = 18_760, 64, 1e-3
 def main(options: Sequence[str] = ()) -> None:
     """The table of costs, or that of MNIST."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks last_layer")
-    parser.add_argument("--mnist", action="store_true", help="last-layer VI beside MAP: about five minutes for each fit")
+    parser.add_argument("--mnist", action="store_true", help="last-layer VI beside MAP: five minutes for each fit")
     parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS)
     chosen = parser.parse_args(list(options))
     if chosen.mnist:
