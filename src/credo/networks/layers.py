@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 
 from credo._dataflow import CALLS, CONVOLUTION, body, trace, walk
 from credo.networks.functional import Network
@@ -26,7 +25,7 @@ def layers_in_order(network: Network, x: Any) -> Order:
         x: an example batch, of which only shape and dtype are used.
 
     >>> from credo.networks import MLP, functional
-    >>> layers_in_order(functional(MLP([5], 1, inputs=3)), jnp.zeros((2, 3)))[-1]
+    >>> layers_in_order(functional(MLP([5], 1, inputs=3)), jax.ShapeDtypeStruct((2, 3), "float32"))[-1]
     {'head': ('head.bias', 'head.kernel')}
     """
     flow = _Order()
