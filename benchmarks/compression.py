@@ -25,6 +25,8 @@ from credo.simplifying.reference import Reference
 
 TO = "2%"
 NUM_ROWS_TIMED = 20_000
+# Values of y for each held-out row: where few rows are held out, chance decides otherwise.
+NUM_TARGETS = 64
 
 
 class Problem(NamedTuple):
@@ -152,7 +154,7 @@ def table(name: str, seed: int, cache: str | None, by: Sequence[str]) -> Any:
     """All compressors on one posterior."""
     problem = PROBLEMS[name](seed)
     posterior = posterior_of(problem, seed, Path(cache) / f"{name}-{seed}" if cache else None)
-    reference = Reference(posterior, problem.held_out, seed + 7)
+    reference = Reference(posterior, problem.held_out, seed + 7, NUM_TARGETS)
     options = {"inputs": problem.inputs, "data": problem.data, "seed": seed}
     began = time.perf_counter()
     chosen: Any = credo.compress(posterior, TO, **options)

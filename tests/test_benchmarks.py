@@ -12,6 +12,7 @@ from benchmarks import __main__ as command
 from benchmarks import (
     augmentation,
     blackjax_runs,
+    compression,
     conditions,
     independent_normals,
     mcmc,
@@ -254,3 +255,20 @@ def test_table_of_conditions(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
     conditions.steps()
     assert "bounded" in capsys.readouterr().out
     assert conditions.peak_of_fit(8, 40) > 0
+
+
+def test_compressors_stand_beside_draws_that_were_not_chosen(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = credo.datasets.gap(30)
+    inputs, held_out = np.linspace(-1, 1, 40)[:, None], np.linspace(-0.9, 0.9, 15)[:, None]
+    model = credo.models.regression(credo.networks.MLP([3], out=1))
+    method = credo.SGLD(num_samples=300, num_warmup=10)
+    tiny = compression.Problem(model, data, method, inputs, held_out, None)
+    monkeypatch.setitem(compression.PROBLEMS, "gap", lambda seed: tiny)
+    monkeypatch.setattr(compression, "NUM_ROWS_TIMED", 20)
+    monkeypatch.setattr(compression, "TO", "10%")
+    compression.main(["--posteriors", "gap", "--by", "int8,coreset", "--markdown"])
+    shown = capsys.readouterr().out
+    assert "all draws take" in shown
+    assert all(what in shown for what in ("by default: ", "| coreset ", "first draws", "random draws"))

@@ -56,6 +56,7 @@ PAGES = (
     "last_layers.md",
     "closed_form.md",
     "sparse.md",
+    "compression.md",
 )
 
 

@@ -136,6 +136,7 @@ def test_moments_of_draws(seed):
     assert isinstance(moments(theta, np.full(400, 1 / 400), 0)[1], Diagonal)
 
 
+@pytest.mark.full
 def test_a_mixture_by_name(full, tmp_path: Path):
     small = credo.compress(full, to="5%", inputs=INPUTS, by="mixture")
     assert small.num_bytes <= 0.05 * full.num_bytes

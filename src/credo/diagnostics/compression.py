@@ -33,7 +33,7 @@ class Loss:
     def total(self) -> float:
         """Both in nats: those of y, and δ², those between Gaussians over functions whose sds differ by a factor 1 + δ.
 
-        >>> Loss(nats=0.002, mean=0.01, epistemic=0.1, epistemic_median=0.1, epistemic_90=0.2).total
+        >>> round(Loss(nats=0.002, mean=0.01, epistemic=0.1, epistemic_median=0.1, epistemic_90=0.2).total, 6)
         0.012
         """
         return self.nats + self.epistemic**2

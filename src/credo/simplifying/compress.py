@@ -59,8 +59,8 @@ def compress(
     >>> import credo
     >>> model = credo.models.regression(credo.networks.MLP([5], out=1))
     >>> data = credo.datasets.gap()
-    >>> posterior = credo.fit(model, data, credo.SGLD(num_samples=200, num_warmup=50), progress=False)
-    >>> small = compress(posterior, to="10%", inputs=data.x)
+    >>> posterior = credo.fit(model, data, credo.SGLD(num_samples=50, num_warmup=50), progress=False)
+    >>> small = compress(posterior, to="10%", inputs=data.x, by="coreset+int8")
     >>> posterior.num_bytes >= 10 * small.num_bytes
     True
     """

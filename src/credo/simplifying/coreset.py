@@ -10,8 +10,8 @@ the maximum mean discrepancy between the few and the many under the kernel G. φ
     (f_j(theta) − m_j)/s_j                      the mean, in epistemic sds (of classes the line above has it already)
     (f_j(theta) − m_j)²/s_j² − 1                the epistemic variance
 
-Draws are added one by one, each the one that a step towards it lowers wᵀGw most by, and after each all weights are
-solved for anew: herding with full correction, or the conditional gradient method on the simplex.
+Draws are added one by one, each the one that a step towards it lowers wᵀGw most by, and all weights are solved for
+anew: herding with full correction, or the conditional gradient method on the simplex.
 
 Reference: Chen, Welling and Smola, Super-samples from kernel herding, 2010; Bach, Lacoste-Julien and Obozinski, On the
 equivalence between herding and conditional gradient algorithms, 2012.
@@ -25,6 +25,9 @@ from scipy.optimize import nnls
 
 from credo.simplifying.reference import LEAST_PROBABILITY, Reference
 
+# Up to so many draws all weights are solved for after each; then, since that takes longer and changes less, after each
+# tenth more.
+CORRECTED = 100
 # The sum of the weights is one to this part: what a heavy row of least squares holds.
 HEAVY = 1e3
 # G has the rank of its features, and a little on its diagonal makes up for what is missing.
@@ -73,15 +76,19 @@ def coreset(features: Features, num: int) -> tuple[np.ndarray, np.ndarray]:
     """
     # The variance of weighted draws is divided by 1 − Σ w² to be unbiased; that is 1 − 1/num for equal weights.
     gram = features.gram(1 - 1 / num)
-    chosen, weights = [int(np.argmin(np.diag(gram)))], np.ones(1)
+    chosen, weights, due = [int(np.argmin(np.diag(gram)))], np.ones(1), 2
     while len(chosen) < min(num, len(gram)):
         along = gram[:, chosen] @ weights
         now = weights @ along[chosen]
         # The best step from w towards draw j alone takes (now − alongⱼ)²/(now − 2 alongⱼ + Gⱼⱼ) off.
         gain = np.maximum(now - along, 0.0) ** 2 / np.maximum(now - 2 * along + np.diag(gram), JITTER)
         gain[chosen] = -1.0
-        chosen.append(int(np.argmax(gain)))
-        weights = best_weights(gram[np.ix_(chosen, chosen)])
+        new = int(np.argmax(gain))
+        share = np.clip((now - along[new]) / max(now - 2 * along[new] + gram[new, new], JITTER), 0.0, 1.0)
+        chosen, weights = [*chosen, new], np.append((1 - share) * weights, share)
+        if len(chosen) >= due:
+            weights = best_weights(gram[np.ix_(chosen, chosen)])
+            due = len(chosen) + max(1, len(chosen) // CORRECTED * CORRECTED // 10)
     rows, gram = np.asarray(chosen), features.gram(1 - np.sum(weights**2))
     weights = best_weights(gram[np.ix_(rows, rows)])
     return rows[weights > 0], weights[weights > 0]

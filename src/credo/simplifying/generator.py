@@ -32,8 +32,10 @@ from credo.typing import Array, Batch, Key, Theta, Tree
 # Gulrajani et al.: λ, and steps of the critic for each of the generator.
 PENALTY, CRITIC_STEPS = 10.0, 5
 CRITIC_UNITS = 128
-# Of the sd of a weight, what G begins with as independent noise; directions of the draws make up the rest.
-FIRST_NOISE = 0.7
+# The noise of a weight begins with what the directions leave of its sd, and at least with this part of it.
+LEAST_NOISE = 0.05
+# The sd of a unit of the untrained generator, tanh(tanh(z)) for z of about the sd one.
+UNIT_SD = 0.5
 
 
 class AdversarialState(NamedTuple):
@@ -56,13 +58,11 @@ class Adversarial(Method):
     """A Wasserstein GAN with gradient penalty over draws of theta, which are the rows of the data.
 
     Arguments:
-        num_hidden: units of the generator: it generates weights along as many directions.
         num_steps: of the generator.
         batch_size: draws, and generated ones, that a step compares.
     """
 
-    num_hidden: int
-    num_steps: int = 2000
+    num_steps: int = 1000
     batch_size: int = 64
     learning_rate: float = 1e-3
 
@@ -75,10 +75,8 @@ class Adversarial(Method):
         return optax.adam(rate, b1=0.5, b2=0.9)
 
     def init(self, key: Key, model: Model, theta: Theta, data: Batch, held_out: Batch | None) -> AdversarialState:
-        generator_key, critic_key = jax.random.split(key)
-        generator = first_generator(generator_key, data.x, self.num_hidden)
-        critic = first_critic(critic_key, data.x.shape[1])
-        return AdversarialState(generator, critic, self.optimizer().init(generator), self.optimizer().init(critic))
+        critic = first_critic(key, data.x.shape[1])
+        return AdversarialState(theta, critic, self.optimizer().init(theta), self.optimizer().init(critic))
 
     def step(
         self, key: Key, model: Model, state: AdversarialState, batch: Batch
@@ -128,8 +126,9 @@ def generator(draws: Draws, num_hidden: int, *, seed: int, num_steps: int = Adve
     flat = np.concatenate([leaf.reshape(len(leaf), -1) for leaf in theta.values()], axis=1)[rows]
     mean, sd = flat.mean(axis=0), flat.std(axis=0) + np.finfo(np.float32).tiny
     data = Batch(jnp.asarray((flat - mean) / sd), jnp.zeros(len(flat)), len(flat))
-    method = Adversarial(num_hidden, num_steps=num_steps)
-    start = {name: leaf[:1] for name, leaf in theta.items()}
+    method = Adversarial(num_steps=num_steps)
+    # The method starts from a generator, as others do from theta.
+    start = {name: leaf[None] for name, leaf in first_generator((flat - mean) / sd, num_hidden, seed).items()}
     found = method.posterior(draws.model, driver.run(method, draws.model, data, seed=seed, starts=start))
     layers = found.layers | {
         "outer": found.layers["outer"] * sd,
@@ -140,24 +139,23 @@ def generator(draws: Draws, num_hidden: int, *, seed: int, num_steps: int = Adve
     return Generator(draws.model, layers, draws.provenance, None, draws.scaling, draws.probes)
 
 
-def first_generator(key: Key, draws: Array, num_hidden: int) -> Theta:
-    """A generator of the principal directions of the draws, (draws, n), with random units in front."""
-    keys = jax.random.split(key, 2)
-    offsets = draws - jnp.mean(draws, axis=0)
+def first_generator(draws: np.ndarray, num_hidden: int, seed: int) -> Theta:
+    """A generator along the principal directions of centred draws, (draws, n), one unit for each."""
     rank = min(num_hidden, *draws.shape)
-    _, lengths, directions = jnp.linalg.svd(offsets, full_matrices=False)
-    outer = jnp.zeros((num_hidden, draws.shape[1]))
-    outer = outer.at[:rank].set(directions[:rank] * lengths[:rank, None] / np.sqrt(len(draws)))
-    wide = np.sqrt(num_hidden)
-    return {
-        "inner": random.normal(keys[0], (num_hidden, num_hidden)) / wide,
-        "inner_bias": jnp.zeros(num_hidden),
-        "middle": jnp.eye(num_hidden) + random.normal(keys[1], (num_hidden, num_hidden)) / wide,
-        "middle_bias": jnp.zeros(num_hidden),
-        "outer": outer,
-        "centre": jnp.mean(draws, axis=0),
-        "log_scale": jnp.full(draws.shape[1], np.log(FIRST_NOISE)),
+    _, lengths, directions = np.linalg.svd(draws, full_matrices=False)
+    along = directions[:rank] * lengths[:rank, None] / np.sqrt(len(draws))
+    rest = np.mean(draws**2, axis=0) - np.sum(along**2, axis=0)
+    mixing = np.random.default_rng(seed).standard_normal((num_hidden, num_hidden))
+    layers = {
+        "inner": np.eye(num_hidden),
+        "inner_bias": np.zeros(num_hidden),
+        "middle": np.eye(num_hidden) + LEAST_NOISE * mixing,
+        "middle_bias": np.zeros(num_hidden),
+        "outer": np.pad(along / UNIT_SD, ((0, num_hidden - rank), (0, 0))),
+        "centre": np.zeros(draws.shape[1]),
+        "log_scale": np.log(np.maximum(rest, LEAST_NOISE**2)) / 2,
     }
+    return {name: leaf.astype(np.float32) for name, leaf in layers.items()}
 
 
 def first_critic(key: Key, num_inputs: int) -> Theta:

@@ -28,11 +28,13 @@ class Reference:
         full: the full posterior.
         x: inputs in the user's units, (rows, …).
         seed: of the values of y that stand for its predictive.
+        num_targets: of these for each row.
     """
 
     full: Any
     x: np.ndarray
     seed: int
+    num_targets: int = NUM_TARGETS
 
     @cached_property
     def prediction(self) -> Predictive:
@@ -70,12 +72,12 @@ class Reference:
     @cached_property
     def rows(self) -> np.ndarray:
         """The inputs, each as often as it has targets."""
-        return np.repeat(self.x, NUM_TARGETS, axis=0)
+        return np.repeat(self.x, self.num_targets, axis=0)
 
     @cached_property
     def targets(self) -> np.ndarray:
         """Values of y from the full predictive, one for each of `rows`."""
-        by_sample = self.prediction.samples(random.key(self.seed), NUM_TARGETS)
+        by_sample = self.prediction.samples(random.key(self.seed), self.num_targets)
         return np.moveaxis(by_sample, 0, 1).reshape(-1, *by_sample.shape[2:])
 
     @cached_property
