@@ -124,6 +124,9 @@ class Distilled(Wrapper):
         state, value = jax.lax.cond(place >= plan.num_warmup, learned, lambda: (state, jnp.array(jnp.nan)))
         return state, DistilledInfo(info.log_joint, value)
 
+    def leaves(self, model: Model, data: Any) -> Model:
+        return self._student(model.bind(data))
+
     def draw(self, model: Model, state: DistilledState) -> Tree:
         return ()
 
