@@ -53,6 +53,7 @@ PAGES = (
     "augmentation.md",
     "tasks.md",
     "noisy_labels.md",
+    "distillation.md",
 )
 
 

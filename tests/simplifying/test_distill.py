@@ -1,4 +1,4 @@
-"""`credo.distill`: a student says what its teacher says, knows what its teacher does not know, and refuses bad input."""
+"""`credo.distill`: a student says what its teacher says, and knows what it does not know; bad input is refused."""
 
 from dataclasses import replace
 
@@ -211,7 +211,7 @@ def test_online_learns_from_draws_that_are_gone(line):
 
 
 def test_online_is_for_samplers():
-    with pytest.raises(ValueError, match="credo.SGLD"):
+    with pytest.raises(ValueError, match=r"credo\.SGLD"):
         credo.Distilled(credo.MAP())
     with pytest.raises(ValueError, match="learning_rate"):
         credo.Distilled(learning_rate=0.0)
