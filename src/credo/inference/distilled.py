@@ -169,11 +169,11 @@ class Distilled(Wrapper):
         return replace(student(net, head), rows=RowShapes(rows.x.shape, str(rows.x.dtype), shape, "float32"))
 
     def _rows(self, key: Key, x: Array, x_scale: Array) -> Array:
-        """Rows of a batch with noise of all scales up to `beyond`."""
+        """Rows of a batch: half of them as they are, half with noise of all scales up to `beyond`."""
         row_key, scale_key, noise_key = jax.random.split(key, 3)
         rows = x[jax.random.randint(row_key, (self.batch_size,), 0, x.shape[0])]
-        scales = self.beyond * jax.random.uniform(scale_key, (self.batch_size, *[1] * (x.ndim - 1)))
-        return rows + scales * x_scale * random.normal(noise_key, rows.shape)
+        scales = jax.random.uniform(scale_key, (self.batch_size, *[1] * (x.ndim - 1)), minval=-1.0)
+        return rows + self.beyond * jnp.maximum(scales, 0.0) * x_scale * random.normal(noise_key, rows.shape)
 
     def _loss(self, model: Model, theta: Theta, weights: Theta, x: Array) -> Array:
         head = _head(model)
