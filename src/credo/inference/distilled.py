@@ -120,8 +120,9 @@ class Distilled(Wrapper):
             updates, optimizer = self._optimizer.update(slope, state.optimizer, state.weights)
             return state._replace(weights=optax.apply_updates(state.weights, updates), optimizer=optimizer), -value
 
-        place, plan = (state.step - 1) % self.plan().steps_per_cycle, self.plan()
-        state, value = jax.lax.cond(place >= plan.num_warmup, learned, lambda: (state, jnp.array(jnp.nan)))
+        plan = self.plan()
+        is_warm = (state.step - 1) % plan.steps_per_cycle >= plan.num_warmup
+        state, value = jax.lax.cond(is_warm, learned, lambda: (state, jnp.array(jnp.nan)))
         return state, DistilledInfo(info.log_joint, value)
 
     def leaves(self, model: Model, data: Any) -> Model:
