@@ -4,8 +4,8 @@
 
 Teachers: NUTS, 100 draws of two hidden layers of 50 tanh units, and for power, a large set, an ensemble of five. All of
 `credo.distill` at its defaults, which were chosen on concrete and energy, split 0, and on digits without 8 and 9. The
-control has the student's network and the labels alone, and stops early on numbers. Throughput is that of means and variances, or
-of probabilities and mutual informations, beside 100 draws of the teacher.
+control has the student's network and the labels alone, and stops early on numbers. Throughput is that of means and
+variances, or of probabilities and mutual informations, beside 100 draws of the teacher.
 """
 
 import argparse
