@@ -57,6 +57,7 @@ PAGES = (
     "closed_form.md",
     "sparse.md",
     "compression.md",
+    "distillation.md",
 )
 
 

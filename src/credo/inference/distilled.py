@@ -120,9 +120,13 @@ class Distilled(Wrapper):
             updates, optimizer = self._optimizer.update(slope, state.optimizer, state.weights)
             return state._replace(weights=optax.apply_updates(state.weights, updates), optimizer=optimizer), -value
 
-        place, plan = (state.step - 1) % self.plan().steps_per_cycle, self.plan()
-        state, value = jax.lax.cond(place >= plan.num_warmup, learned, lambda: (state, jnp.array(jnp.nan)))
+        plan = self.plan()
+        is_warm = (state.step - 1) % plan.steps_per_cycle >= plan.num_warmup
+        state, value = jax.lax.cond(is_warm, learned, lambda: (state, jnp.array(jnp.nan)))
         return state, DistilledInfo(info.log_joint, value)
+
+    def leaves(self, model: Model, data: Any) -> Model:
+        return self._student(model.bind(data))
 
     def draw(self, model: Model, state: DistilledState) -> Tree:
         return ()
@@ -166,11 +170,11 @@ class Distilled(Wrapper):
         return replace(student(net, head), rows=RowShapes(rows.x.shape, str(rows.x.dtype), shape, "float32"))
 
     def _rows(self, key: Key, x: Array, x_scale: Array) -> Array:
-        """Rows of a batch with noise of all scales up to `beyond`."""
+        """Rows of a batch: half of them as they are, half with noise of all scales up to `beyond`."""
         row_key, scale_key, noise_key = jax.random.split(key, 3)
         rows = x[jax.random.randint(row_key, (self.batch_size,), 0, x.shape[0])]
-        scales = self.beyond * jax.random.uniform(scale_key, (self.batch_size, *[1] * (x.ndim - 1)))
-        return rows + scales * x_scale * random.normal(noise_key, rows.shape)
+        scales = jax.random.uniform(scale_key, (self.batch_size, *[1] * (x.ndim - 1)), minval=-1.0)
+        return rows + self.beyond * jnp.maximum(scales, 0.0) * x_scale * random.normal(noise_key, rows.shape)
 
     def _loss(self, model: Model, theta: Theta, weights: Theta, x: Array) -> Array:
         head = _head(model)

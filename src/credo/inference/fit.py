@@ -78,7 +78,8 @@ def fit(
     identity = identity_of(choice.method, [one.bind(train) for one in models], (train.batch(), held_out), seed)
     with FitFolder(checkpoint, identity, resume=resume) as folder:
         if folder.is_finished:
-            return load(checkpoint, model=models if several else models[0])
+            left = [choice.method.leaves(one, train) for one in models]
+            return load(checkpoint, model=left if several else left[0])
         stages = FitStages(folder.checkpoints, progress=progress)
         posterior = replace(job, stages=stages).fit_chosen(models, choice, several)
         if not posterior.provenance.interrupted:

@@ -62,6 +62,10 @@ class Method(ABC):
     def posterior(self, model: Model, outcome: Outcome) -> Posterior:
         """From the outcome of a run to the posterior; what takes long goes through `outcome.concluded`."""
 
+    def leaves(self, model: Model, data: Any) -> Model:
+        """The model that the posterior is of: the one that was fitted, unless a method says otherwise."""
+        return model
+
     def finished(self, state: Tree) -> Array | bool:
         """Whether the run may end before its plan does."""
         return False

@@ -5,17 +5,18 @@ network again, and those about moments in closed form.
 """
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NoReturn
 
-import jax.numpy as jnp
+import jax
 import numpy as np
-from scipy.special import digamma
+from scipy.special import digamma, ndtri
 
 from credo.data import Scaling
 from credo.models.student import DirichletHead, Head, NormalHead
 from credo.predictive import ClassPredictive, Predictive, RegressionPredictive, streaming
 from credo.predictive.conditional import Conditional
+from credo.predictive.marginal import as_levels
 from credo.typing import Array, Theta
 
 # α₀ is sought between exp(∓25), halved to single precision: at the ends a Dirichlet is one of corners, or a point.
@@ -39,8 +40,14 @@ class StudentRegressionPredictive(RegressionPredictive):
 
     @cached_property
     def _moments(self) -> streaming.Moments:
-        parts = np.split(np.asarray(self.conditional_of.head.own(jnp.asarray(self.x))), 3, axis=-1)
+        table = np.concatenate(self._blocks(partial(_own, self.conditional_of.head)))
+        parts = np.split(table, 3, axis=-1)
         return streaming.Moments(np.ones(len(self)), *(part.reshape(self._target_shape) for part in parts))
+
+    def quantile(self, level: Any) -> np.ndarray:
+        """mean + std Φ⁻¹(level), with a leading axis for each axis of `level`."""
+        levels = as_levels(level)
+        return self.mean + self.std * ndtri(levels).reshape(levels.shape + (1,) * self.mean.ndim)
 
     @property
     def functions(self) -> np.ndarray:
@@ -104,6 +111,11 @@ def student_predictive(head: Head, outputs: np.ndarray, scaling: Scaling) -> Pre
     """What outputs of a student, (rows, outputs), say of y."""
     kinds: dict[type, Any] = {NormalHead: StudentRegressionPredictive, DirichletHead: StudentClassPredictive}
     return kinds[type(head)](Rows(head), {}, outputs, weights=np.ones(1), scaling=scaling)
+
+
+@partial(jax.jit, static_argnums=0)
+def _own(head: Head, draws: Theta, outputs: Array) -> Array:
+    return head.own(outputs)
 
 
 def _refuse(what: str) -> NoReturn:

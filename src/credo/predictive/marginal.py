@@ -253,9 +253,7 @@ class RegressionPredictive(Predictive):
         Solved by bisection on the mixture's distribution function, for counts to the least whole number that reaches
         the level; on that of samples, with a warning, where y has no distribution function.
         """
-        levels = np.asarray(level, np.float32)
-        if np.any(levels <= 0) or np.any(levels >= 1):
-            raise ValueError(f"quantile levels must lie between 0 and 1, got {level}")
+        levels = as_levels(level)
         known = self.with_cdf
         max_rows = max(1, BYTES_PER_BLOCK // bytes_per_row(known.conditional_of, known.draws, self.x, self.num_draws))
         weights = jnp.asarray(self.weights, jnp.float32)
@@ -312,6 +310,14 @@ class RegressionPredictive(Predictive):
         if observed.all():
             return float(np.sum(logs))
         return np.sum(np.where(observed, logs, 0.0).reshape(len(observed), -1), axis=1)
+
+
+def as_levels(level: Any) -> np.ndarray:
+    """Levels of quantiles as an array, each between 0 and 1."""
+    levels = np.asarray(level, np.float32)
+    if np.any(levels <= 0) or np.any(levels >= 1):
+        raise ValueError(f"quantile levels must lie between 0 and 1, got {level}")
+    return levels
 
 
 def index_of(rows: Any) -> Any:

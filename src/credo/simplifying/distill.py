@@ -62,7 +62,7 @@ def distill(
 
     >>> import credo
     >>> data = credo.datasets.gap()
-    >>> teacher = credo.fit(credo.models.regression(credo.networks.MLP([10], 1)), data, credo.Laplace())
+    >>> teacher = credo.fit(credo.models.regression(credo.networks.MLP([10], 1)), data, credo.SGLD(num_samples=20))
     >>> student = credo.distill(teacher, "mlp:10", data, method=credo.MAP(num_steps=100))
     >>> student.predict([[0.0]]).mean.shape
     (1,)
