@@ -30,6 +30,7 @@ BENCHMARKS = (
     "ood",
     "compression",
     "distillation",
+    "simplify",
     "uci",
 )
 WITH_OPTIONS = (
@@ -41,6 +42,7 @@ WITH_OPTIONS = (
     "closed_form",
     "compression",
     "distillation",
+    "simplify",
 )
 LONG = ("uci", "compression")
 

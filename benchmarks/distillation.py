@@ -1,6 +1,6 @@
 """Students beside their teachers: what they lose on test rows, and what they cost.
 
-    CREDO_DATA=folder python -m benchmarks distillation [--sets boston,yacht] [--splits 3,4] [--rows 1000000]
+    CREDO_DATA=folder python -m benchmarks distillation [--sets boston,yacht] [--splits 3,4]
 
 Teachers: NUTS, 100 draws of two hidden layers of 50 tanh units, and for power, a large set, an ensemble of five. All of
 `credo.distill` at its defaults, which were chosen on concrete and energy, split 0, and on digits without 8 and 9. The
@@ -9,14 +9,11 @@ variances, or of probabilities and mutual informations, beside 100 draws of the 
 """
 
 import argparse
-import tempfile
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import polars as pl
 from sklearn.metrics import roc_auc_score
 
 import credo
@@ -25,7 +22,6 @@ from benchmarks.timing import best_of
 from credo.evaluation import calibration_distance, detect, ece, nll
 from credo.inference.method import Method
 from credo.inference.sgmcmc.schedules import Cosine
-from credo.runs import Config, Run, distilled
 
 FEATURES = [50, 50]
 START = credo.MAP(num_steps=1000, learning_rate=Cosine(1e-2, 1000))
@@ -61,7 +57,6 @@ def main(arguments: Sequence[str] = ()) -> None:
     except FileNotFoundError as error:
         console.print(f"skipped: {error}")
     digits(markdown=options.markdown)
-    command_line(options.rows, markdown=options.markdown)
 
 
 def regressions(sets: Sequence[str], splits: Sequence[int], *, markdown: bool = False) -> None:
@@ -133,23 +128,6 @@ def digits(*, markdown: bool = False) -> None:
     show(table, markdown=markdown)
 
 
-def command_line(num_rows: int, *, markdown: bool = False) -> None:
-    """`credo predict` on many rows: the full run, and its student."""
-    table = new_table(f"credo predict, {num_rows:,} rows of 8 columns", "what", "seconds", "kB")
-    with tempfile.TemporaryDirectory() as folder:
-        runs = _runs(Path(folder))
-        file = Path(folder) / "many.parquet"
-        rng = np.random.default_rng(1)
-        pl.DataFrame({f"x{column}": rng.standard_normal(num_rows) for column in range(8)}).write_parquet(file)
-        for name, run in runs.items():
-            began = time.perf_counter()
-            rows = sum(len(frame) for frame in run.predict(file))
-            seconds = time.perf_counter() - began
-            table.add_row(name, f"{seconds:.1f}", f"{run.posterior.num_bytes / 1024:,.0f}")
-            console.print(f"{name}: {rows:,} rows")
-    show(table, markdown=markdown)
-
-
 def throughput(teacher: Any, student: Any, x: np.ndarray, answer: Callable[[Any], np.ndarray]) -> float:
     """How many times as many rows in a second the student predicts, beside 100 draws of the teacher.
 
@@ -168,19 +146,6 @@ def throughput(teacher: Any, student: Any, x: np.ndarray, answer: Callable[[Any]
 def _distilled(teacher: Any, train: credo.Data, seed: int) -> tuple[credo.Student, float]:
     began = time.perf_counter()
     return credo.distill(teacher, None, train, seed=seed), time.perf_counter() - began
-
-
-def _runs(folder: Path) -> dict[str, Run]:
-    """A run of the shell's defaults by NUTS with 100 draws, and its student."""
-    rng = np.random.default_rng(0)
-    x = rng.standard_normal((500, 8))
-    frame = pl.DataFrame({f"x{column}": x[:, column] for column in range(8)})
-    frame = frame.with_columns(y=np.sin(2 * x[:, 0]) * x[:, 1] + x[:, 2] + 0.1 * rng.standard_normal(500))
-    frame.write_csv(folder / "train.csv")
-    settings = {"num_samples": 50, "num_warmup": 200, "num_chains": 2, "max_depth": 6}
-    config = Config(str(folder / "train.csv"), target="y", method="nuts", settings=settings)
-    full = Run.fit(config, folder / "run")
-    return {"NUTS, 100 draws": full, "its student": distilled(full, folder / "small")}
 
 
 def _cells(found: Figures) -> list[str]:
@@ -203,7 +168,6 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks distillation", description=__doc__.splitlines()[0])
     parser.add_argument("--sets", type=lambda text: text.split(","), default=list(TEACHERS), help="comma-separated")
     parser.add_argument("--splits", type=lambda text: list(map(int, text.split(","))), default=[3, 4])
-    parser.add_argument("--rows", type=int, default=1_000_000, help="for credo predict")
     parser.add_argument("--markdown", action="store_true", help="print the tables for a document")
     return parser.parse_args(list(arguments))
 
