@@ -153,6 +153,6 @@ COMPRESSORS: dict[str, Compressor] = {
     "mixture": GaussianMixture(),
     "generator": Adversary(),
 }
-# What is tried where nothing is asked for. Models of the weights take longest to fit, and have lost most on every
-# posterior that was tried (docs/compression.md).
+# What is tried where nothing is asked for. Models of the weights take longest to fit, and were nowhere the best
+# (docs/compression.md).
 DEFAULT = tuple(name for name in COMPRESSORS if name not in ("mixture", "generator"))
