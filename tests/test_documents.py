@@ -15,6 +15,7 @@ TINY = {
     'method="laplace", network="mlp:20"': 'method=credo.MAP(num_steps=20), network="mlp:4"',
     '["linear", "mlp:20"]': '["linear", "mlp:4"]',
     "credo.MAP(num_steps=500)": "credo.MAP(num_steps=20)",
+    "credo.distill(posterior, inputs=train)": "credo.distill(posterior, inputs=train, method=credo.MAP(num_steps=20))",
     'data, "nuts")': "data, credo.NUTS(num_samples=8, num_warmup=10, max_depth=3))",
 }
 
@@ -58,6 +59,7 @@ PAGES = (
     "sparse.md",
     "compression.md",
     "distillation.md",
+    "simplifying.md",
 )
 
 
