@@ -16,6 +16,8 @@ TINY = {
     '["linear", "mlp:20"]': '["linear", "mlp:4"]',
     "credo.MAP(num_steps=500)": "credo.MAP(num_steps=20)",
     "credo.distill(posterior, inputs=train)": "credo.distill(posterior, inputs=train, method=credo.MAP(num_steps=20))",
+    "credo.simplify(posterior, train, test=test)": 'credo.simplify(posterior, train, test=test, ways=["quantised"])',
+    'to="2%"': 'to="40%"',
     'data, "nuts")': "data, credo.NUTS(num_samples=8, num_warmup=10, max_depth=3))",
 }
 

@@ -107,7 +107,7 @@ def test_compare_sorts_and_marks_the_best(train: credo.Data, test_set: credo.Dat
     assert all(cost.microseconds_per_row > 0 for cost in found.costs.values())
     text = str(found)
     assert text.splitlines()[0].startswith("| method | log predictive density | RMSE (cm)")
-    assert "**12 B**" in text
+    assert "**12 bytes**" in text
     console = Console(width=200, force_terminal=True, record=True)
     console.print(found)
     assert "sorted by lpd" in console.export_text()

@@ -294,12 +294,15 @@ def test_a_fit_on_features_predicts_from_raw_inputs_and_is_saved_with_its_trunk(
     assert frozen == {path for path in trained if not path.startswith(("head", "out"))}
 
 
-def test_auto_samples_a_small_head_and_takes_no_ensemble_of_a_large_one():
-    small = credo.choose(last_layer(REGRESSION, trained=TRAINED), credo.Data(X, Y))
-    assert isinstance(small.method, credo.NUTS)
-    wide = credo.models.regression(credo.networks.MLP([6, 2000], out=1))
-    params = credo.networks.functional(credo.networks.MLP([6, 2000], out=1), X).params
-    many = credo.Data(np.tile(X, (200, 1)), np.tile(Y, 200))
+def test_auto_has_a_formula_samples_a_small_head_and_takes_no_ensemble_of_a_large_one():
+    formula = credo.choose(last_layer(REGRESSION, trained=TRAINED), credo.Data(X, Y))
+    assert isinstance(formula.method, credo.ClosedForm)
+    params = credo.networks.functional(CLASSIFIER, X).params
+    small = last_layer(credo.models.classification(CLASSIFIER), trained=params)
+    assert isinstance(credo.choose(small, credo.Data(X, LABELS)).method, credo.NUTS)
+    net = credo.networks.MLP([6, 2000], out=3)
+    wide, params = credo.models.classification(net), credo.networks.functional(net, X).params
+    many = credo.Data(np.tile(X, (200, 1)), np.tile(LABELS, 200))
     assert isinstance(credo.choose(wide, many).method, credo.DeepEnsemble)
     chosen = credo.choose(last_layer(wide, trained=params), many)
     assert isinstance(chosen.method, credo.BayesByBackprop)

@@ -112,7 +112,13 @@ def test_ways_that_are_not_open_say_why():
     data = credo.Data(np.linspace(-1, 1, 30)[:, None], np.linspace(-1, 1, 30))
     model = credo.models.regression(credo.networks.MLP([], out=1), noise=0.1)
     posterior = credo.fit(model, data, credo.ClosedForm(), progress=False)
-    result = credo.simplify(posterior, data, progress=False)
+    ways = ["last layer", "coreset", "quantised"]
+    result = credo.simplify(posterior, data, ways=ways, progress=False)
     assert set(result.left_out) == {"last layer", "coreset", "quantised"}
     assert "small already" in result.left_out["coreset"]
-    assert result.recommended in result.options
+    assert result.recommended == FULL
+
+
+def test_a_way_that_there_is_not_is_refused(posterior: credo.Draws):
+    with pytest.raises(ValueError, match="did you mean 'student'"):
+        credo.simplify(posterior, credo.datasets.gap(), ways=["studnet"])

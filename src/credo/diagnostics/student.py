@@ -12,6 +12,9 @@ from credo.predictive import ClassPredictive, Predictive
 # Nats per row that a student may lose before that is advice, and the share of the epistemic part: of two posteriors
 # that differ by less, a few hundred test rows could not tell which is better.
 MAX_DIVERGENCE, MAX_EPISTEMIC_ERROR = 0.02, 0.3
+# An epistemic part below this share of all uncertainty, as of a teacher that is a point, is none to get wrong: errors are
+# taken relative to this share.
+SMALL_SHARE = 0.01
 # Draws of y from the teacher at each input. Their log densities under two laws that are alike differ by a few
 # hundredths of a nat, so that hundreds of inputs give the divergence to a thousandth.
 NUM_SAMPLES = 10
@@ -25,7 +28,8 @@ class StudentEvidence(NamedTuple):
         divergence: KL(teacher ‖ student) of y, nats per row.
         mean_error: of the mean, root mean square, in the teacher's standard deviations; of classes, half the sum of
             the differences between the probabilities.
-        epistemic_error: of the epistemic standard deviation, or of the mutual information, as a share of its average.
+        epistemic_error: of the epistemic standard deviation, or of the mutual information, as a share of its average
+            (where the teacher has next to none: of a hundredth of all its uncertainty).
     """
 
     num_inputs: int
@@ -70,14 +74,14 @@ def compare_with_teacher(teacher: Predictive, student: Predictive, seed: int) ->
         logs = np.log(np.maximum(probs, np.finfo(float).tiny)) - np.log(np.maximum(own, np.finfo(float).tiny))
         divergence = np.mean(np.sum(probs * logs, axis=1))
         mean_error = np.mean(np.sum(np.abs(probs - own), axis=1)) / 2
-        parts = teacher.mutual_information, student.mutual_information
+        parts, whole = (teacher.mutual_information, student.mutual_information), teacher.entropy
     else:
         drawn = teacher.samples(random.key(seed), NUM_SAMPLES)
         divergence = np.mean([teacher.log_prob(y) - student.log_prob(y) for y in drawn])
         mean_error = np.sqrt(np.mean((teacher.mean - student.mean) ** 2 / teacher.variance))
-        parts = np.sqrt(teacher.epistemic), np.sqrt(student.epistemic)
-    average = max(float(np.mean(parts[0])), np.finfo(np.float32).tiny)
-    epistemic_error = np.mean(np.abs(parts[0] - parts[1])) / average
+        parts, whole = (np.sqrt(teacher.epistemic), np.sqrt(student.epistemic)), teacher.std
+    average = max(float(np.mean(parts[0])), SMALL_SHARE * float(np.mean(whole)))
+    epistemic_error = np.mean(np.abs(parts[0] - parts[1])) / average if average > 0 else 0.0
     return StudentEvidence(len(teacher), float(divergence), float(mean_error), float(epistemic_error))
 
 
