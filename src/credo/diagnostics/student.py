@@ -12,8 +12,8 @@ from credo.predictive import ClassPredictive, Predictive
 # Nats per row that a student may lose before that is advice, and the share of the epistemic part: of two posteriors
 # that differ by less, a few hundred test rows could not tell which is better.
 MAX_DIVERGENCE, MAX_EPISTEMIC_ERROR = 0.02, 0.3
-# An epistemic part below this share of all uncertainty, as of a teacher that is a point, is none to get wrong: errors are
-# taken relative to this share.
+# An epistemic part below this share of all uncertainty, as of a teacher that is a point, is none to get wrong: errors
+# are taken relative to this share.
 SMALL_SHARE = 0.01
 # Draws of y from the teacher at each input. Their log densities under two laws that are alike differ by a few
 # hundredths of a nat, so that hundreds of inputs give the divergence to a thousandth.

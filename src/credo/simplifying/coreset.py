@@ -28,8 +28,8 @@ from credo.simplifying.reference import LEAST_PROBABILITY, Reference
 # Up to so many draws all weights are solved for after each; then, since that takes longer and changes less, after each
 # tenth more.
 CORRECTED = 100
-# The sum of the weights is one to this part: what a heavy row of least squares holds.
-HEAVY = 1e3
+# Of non-negative least squares for each unknown. It enters and leaves each a few times; rounding makes it more.
+ITERATIONS = 100
 # G has the rank of its features, and a little on its diagonal makes up for what is missing.
 JITTER = 1e-9
 
@@ -95,11 +95,15 @@ def coreset(features: Features, num: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def best_weights(gram: np.ndarray) -> np.ndarray:
-    """argmin wᵀGw over w ≥ 0 with Σ w = 1, as non-negative least squares."""
+    """argmin wᵀGw over w ≥ 0 with Σ w = 1, as non-negative least squares.
+
+    With u = t w the minimum over t of uᵀGu + (Σ u − 1)² is q/(1 + q), q = wᵀGw, and least where q is: the sum needs no
+    constraint, and u is scaled to a sum of one.
+    """
     size = np.trace(gram) / len(gram) + np.finfo(np.float64).tiny
     root = np.linalg.cholesky(gram / size + JITTER * np.eye(len(gram))).T
-    rows = np.vstack([root, np.full(len(gram), HEAVY)])
-    weights, _ = nnls(rows, np.append(np.zeros(len(gram)), HEAVY))
+    rows = np.vstack([root, np.ones(len(gram))])
+    weights, _ = nnls(rows, np.append(np.zeros(len(gram)), 1.0), maxiter=ITERATIONS * len(gram))
     return weights / weights.sum()
 
 
