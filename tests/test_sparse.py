@@ -71,8 +71,8 @@ def test_dropout_masks_what_enters_the_last_three_layers():
     measure = simulated(num_train=40)
     method = climb("MC dropout", 10, falls=True)
     for case, expected in (("everything", [6, 24, 48]), ("everything, masks at the last two hidden layers", [24, 48])):
-        num_points = CASES[case].num_points["MC dropout"]
-        places = method.places(model(measure.subspace, NOTHING, num_points=num_points).bind(measure.train))
+        num_layers = CASES[case].num_layers["MC dropout"]
+        places = method.places(model(measure.subspace, NOTHING, num_layers=num_layers).bind(measure.train))
         assert [place.num_units for place in places] == expected
 
 

@@ -28,13 +28,13 @@ class Case:
     Arguments:
         known: what the model knows.
         falls: whether the learning rate falls to zero, along a cosine; the paper's is constant.
-        num_points: how many of the six layers are points, by method: the last two are stochastic, and for dropout what
-            enters the last three is masked.
+        num_layers: how many of the six layers are stochastic, by method: the last two, and for dropout, which masks
+            what enters them, the last three.
     """
 
     known: Knowledge = EVERYTHING
     falls: bool = True
-    num_points: dict[str, int] = field(default_factory=lambda: {"VI": 4, "MC dropout": 3})
+    num_layers: dict[str, int] = field(default_factory=lambda: {"VI": 2, "MC dropout": 3})
 
 
 CASES = {
@@ -44,7 +44,7 @@ CASES = {
     "without semi-supervision": Case(Knowledge(slopes=False)),
     "without all three": Case(NOTHING),
     "everything, at a constant learning rate": Case(falls=False),
-    "everything, masks at the last two hidden layers": Case(num_points={"MC dropout": 4}),
+    "everything, masks at the last two hidden layers": Case(num_layers={"MC dropout": 2}),
 }
 
 
@@ -93,9 +93,9 @@ def fit_all(measure: Measure, cases: Sequence[str], epochs: int, seed: int) -> d
     found: dict[str, dict[str, Fit]] = {}
     for name in cases:
         case, found[name] = CASES[name], {}
-        for method, num_points in case.num_points.items():
+        for method, num_layers in case.num_layers.items():
             page.say(f"Fitting: {name}, {method} …")
-            program = model(measure.subspace, case.known, num_points=num_points)
+            program = model(measure.subspace, case.known, num_layers=num_layers)
             posterior = credo.fit(program, measure.train, climb(method, num_steps, falls=case.falls), seed=seed)
             answer: Any = posterior.predict(measure.test.x, num_draws=NUM_DRAWS)
             found[name][method] = Fit(posterior, answer, measure.test.y)

@@ -23,21 +23,22 @@ class Knowledge:
 EVERYTHING, NOTHING = Knowledge(), Knowledge(outliers=False, subspace=False, slopes=False)
 
 
-def model(basis: np.ndarray, known: Knowledge = EVERYTHING, *, num_points: int = 4) -> credo.Model:
+def model(basis: np.ndarray, known: Knowledge = EVERYTHING, *, num_layers: int = 2) -> credo.Model:
     """Nine measurements of a function of nine inputs: some missing, one output broken, and it is not said which.
 
     Arguments:
         basis: (9, 3), of the subspace that the function stays close to.
-        num_points: how many of the six layers are point estimates ξ; the others are stochastic, θ.
+        num_layers: how many of the six layers are stochastic, θ; those before them are point estimates ξ.
     """
     net = credo.networks.MLP([48, 24, 6, 24, 48], out=9, activation="leaky_relu")
-    first, weights, biases = f"hidden.[0-{num_points - 1}]", priors.normal(1.0), priors.normal(10.0)
-    prior = {f"{first}.kernel": priors.point(weights), f"{first}.bias": priors.point(biases), "*.bias": biases}
     near = [conditions.subspace(basis)] if known.subspace else []
     # The slopes between pairs of inputs, labelled or not: what semi-supervision goes by.
     alike = [conditions.fisher_snedecor(None)] if known.slopes else []
-    conditioned = priors.consistent(prior, near + alike, strength=1.0, per="point")
-    if not known.outliers:
-        return credo.models.regression(net, prior=conditioned, noise=NOISE)
+    weights = {"*.kernel": priors.normal(1.0), "*.bias": priors.normal(10.0)}
+    prior = priors.consistent(weights, near + alike, strength=1.0, per="point")
     one_is_broken = priors.point(priors.few(1.0))
-    return credo.models.outliers(net, "nar", prior=conditioned, noise=NOISE, wide=BROKEN, errors=one_is_broken)
+    if known.outliers:
+        whole = credo.models.outliers(net, "nar", prior=prior, noise=NOISE, wide=BROKEN, errors=one_is_broken)
+    else:
+        whole = credo.models.regression(net, prior=prior, noise=NOISE)
+    return credo.models.last_layer(whole, num_layers=num_layers)
