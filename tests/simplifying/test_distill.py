@@ -210,6 +210,14 @@ def test_online_learns_from_draws_that_are_gone(line):
     assert "held-out" in found.diagnostics.verdict
 
 
+def test_online_beside_a_last_layer_learns_from_inputs():
+    model = credo.models.regression(credo.networks.MLP([4], out=1, inputs=1))
+    head = credo.models.last_layer(model, trained=credo.networks.MLP([4], out=1, inputs=1, seed=3))
+    found = credo.fit(head, credo.datasets.gap(), ONLINE)
+    assert isinstance(found, credo.Student)
+    assert found.predict([[0.0]]).std.shape == (1,)
+
+
 def test_online_is_for_samplers():
     with pytest.raises(ValueError, match=r"credo\.SGLD"):
         credo.Distilled(credo.MAP())

@@ -100,7 +100,8 @@ class Distilled(Wrapper):
         return self.sampler
 
     def plan(self) -> Plan:
-        return replace(self.sampler.plan(), num_chains=1, leaves_draws=False)
+        # The student sees inputs, and not the features of a sampler whose first layers are points.
+        return replace(self.sampler.plan(), num_chains=1, leaves_draws=False, acts_inside=True)
 
     def init(self, key: Key, model: Model, theta: Theta, data: Batch, held_out: Batch | None) -> DistilledState:
         weights = self._network(model).params
