@@ -77,7 +77,8 @@ def distill(
     learned: Any = fit(model, data, training, seed=seed, progress=progress)
     made = replace(learned.provenance, method=_config(teacher, training, len(lesson.x)))
     theta = {name: leaf[0, -1] for name, leaf in learned.theta.items()}
-    found = Student(learned.model, theta, made, learned.trace, None, lesson.scaling, learned.probes)
+    # Without the trace of the training, which would take many times the bytes of the network.
+    found = Student(learned.model, theta, made, None, None, lesson.scaling, learned.probes)
     evidence = compare_with_teacher(teacher.predict(x[held_out]), found.predict(x[held_out]), seed)
     return replace(found, evidence=evidence)
 
