@@ -1,6 +1,6 @@
 """How simple can a posterior be? Every way side by side, and `credo predict` in a shell with each of them.
 
-    python -m benchmarks simplify [--rows 1000000] [--markdown]
+    python -m benchmarks simplify [--rows 1000000] [--markdown] [--pictures docs/images]
 
 `credo.simplify` at its defaults on embedded data sets, judged on rows that no posterior was fitted to; then `credo
 fit`, `credo distill`, `credo compress` and `credo predict` as commands of their own, from start to end.
@@ -32,11 +32,11 @@ FIT = ("--method", "nuts", "--set", "num_samples=250", "--set", "num_warmup=250"
 def main(arguments: Sequence[str] = ()) -> None:
     """All tables."""
     options = _options(arguments)
-    trade_offs(markdown=options.markdown)
+    trade_offs(markdown=options.markdown, pictures=options.pictures)
     command_line(options.rows, markdown=options.markdown)
 
 
-def trade_offs(*, markdown: bool = False) -> None:
+def trade_offs(*, markdown: bool = False, pictures: Path | None = None) -> None:
     """`credo.simplify` of two posteriors of 1,000 draws."""
     regression = credo.models.regression(credo.networks.MLP([20], out=1))
     classification = credo.models.classification(credo.networks.MLP([30], out=10), prior=credo.priors.normal(0.3))
@@ -53,6 +53,8 @@ def trade_offs(*, markdown: bool = False) -> None:
             table.add_row(*row)
         show(table, markdown=markdown)
         console.print(found.recommendation)
+        if pictures is not None:
+            credo.plot.save(credo.plot.trade_off(found), pictures / f"trade-off-{name}.png")
 
 
 def command_line(num_rows: int, *, markdown: bool = False) -> None:
@@ -92,5 +94,6 @@ def _credo(folder: Path, *words: str) -> None:
 def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks simplify")
     parser.add_argument("--rows", type=int, default=1_000_000, help="for credo predict")
+    parser.add_argument("--pictures", type=Path, help="a folder for the pictures of the trade-offs")
     parser.add_argument("--markdown", action="store_true", help="tables to put into a document")
     return parser.parse_args(arguments)

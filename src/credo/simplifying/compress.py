@@ -78,7 +78,7 @@ def compress(
     if small is None:
         raise ValueError(
             f"nothing fits into to={to!r}, which is {size_in_words(num_bytes)} "
-            f"({'; '.join(map(str, trials))}); ask for more bytes"
+            f"({'; '.join(map(str, trials))}); ask for another size, or leave the compressor open"
         )
     record = Compression(
         by=best.by,
