@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from credo.simplifying import distill
+
 ROOT = Path(__file__).parent.parent
 # The settings of the README are for people; a test needs to see that the code runs.
 TINY = {
@@ -15,13 +17,20 @@ TINY = {
     'method="laplace", network="mlp:20"': 'method=credo.MAP(num_steps=20), network="mlp:4"',
     '["linear", "mlp:20"]': '["linear", "mlp:4"]',
     "credo.MAP(num_steps=500)": "credo.MAP(num_steps=20)",
-    "credo.distill(posterior, inputs=train)": "credo.distill(posterior, inputs=train, method=credo.MAP(num_steps=20))",
     "credo.simplify(posterior, train, test=test)": 'credo.simplify(posterior, train, test=test, ways=["quantised"])',
     'to="2%"': 'to="40%"',
     'data, "nuts")': "data, credo.NUTS(num_samples=8, num_warmup=10, max_depth=3))",
 }
 
 
+@pytest.fixture
+def brief_students(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Students that are left to their defaults learn for a moment."""
+    for limit in ("MIN_STEPS", "MAX_STEPS"):
+        monkeypatch.setattr(distill, limit, 100)
+
+
+@pytest.mark.usefixtures("brief_students")
 def test_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(tmp_path)
     text = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -65,6 +74,7 @@ PAGES = (
 )
 
 
+@pytest.mark.usefixtures("brief_students")
 @pytest.mark.parametrize("page", PAGES)
 def test_pages_run(page: str) -> None:
     text = (ROOT / "docs" / page).read_text(encoding="utf-8").replace("num_steps=500", "num_steps=20")

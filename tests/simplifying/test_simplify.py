@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import credo
+from credo.simplifying import distill
 from credo.simplifying.simplify import Judge, best_network, spread_out
 from credo.simplifying.trade_off import FULL, Option, TradeOff, epistemic_error
 
@@ -29,7 +30,9 @@ def posterior() -> credo.Draws:
 
 @pytest.fixture(scope="module")
 def result(posterior: credo.Draws) -> TradeOff:
-    return credo.simplify(posterior, credo.datasets.gap(), budget="30%", progress=False)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(distill, "MAX_STEPS", distill.MIN_STEPS)
+        return credo.simplify(posterior, credo.datasets.gap(), budget="30%", progress=False)
 
 
 def test_the_fastest_that_keeps_what_is_known_is_recommended():
