@@ -249,16 +249,19 @@ def test_points_are_held_whatever_the_scale_of_the_last_layer():
 
 def test_nothing_but_the_regulariser_keeps_points_from_learning_noise(seed):
     """Targets that are noise: a last layer on features that nothing holds is sure of what it has learned by heart."""
-    rng = np.random.default_rng(seed)
-    x, y = rng.normal(size=(240, 4)), rng.normal(size=240)
-    model = credo.models.regression(MLP([20], out=1, activation="relu"), prior=LAST_LAYER)
-    scores = []
-    for method in (HELD, FREE):
-        posterior = credo.fit(model, (x[:40], y[:40]), method, seed=seed)
-        scores.append(float(credo.evaluation.lpd(posterior.predict(x[40:]), y[40:])))
-    # Noise is predicted by −½ log 2πe = −1.42; a tenth of the error that was left would be ten nats below.
-    assert scores[0] > -1.9
-    assert scores[1] < scores[0] - 1
+    model = credo.models.regression(MLP([60], out=1, activation="relu"), prior=LAST_LAYER)
+    held, lost = [], []
+    for number in range(3):
+        rng = np.random.default_rng((seed, number))
+        x, y = rng.normal(size=(240, 4)), rng.normal(size=240)
+        fits = (credo.fit(model, (x[:40], y[:40]), method, seed=seed) for method in (HELD, FREE))
+        scores = [float(credo.evaluation.lpd(posterior.predict(x[40:]), y[40:])) for posterior in fits]
+        held.append(scores[0])
+        lost.append(scores[0] - scores[1])
+    # Noise is predicted by −½ log 2πe = −1.42. Of eight sets one lost less than a nat without the regulariser (0.6), and
+    # the others hundreds: three that lose less are one in five hundred.
+    assert min(held) > -1.9
+    assert max(lost) > 1
 
 
 def test_held_out_data_end_the_climb(open_model):
