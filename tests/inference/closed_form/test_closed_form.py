@@ -258,8 +258,8 @@ def test_nothing_but_the_regulariser_keeps_points_from_learning_noise(seed):
         scores = [float(credo.evaluation.lpd(posterior.predict(x[40:]), y[40:])) for posterior in fits]
         held.append(scores[0])
         lost.append(scores[0] - scores[1])
-    # Noise is predicted by −½ log 2πe = −1.42. Of eight sets one lost less than a nat without the regulariser (0.6), and
-    # the others hundreds: three that lose less are one in five hundred.
+    # Noise is predicted by −½ log 2πe = −1.42. Of eight sets one lost less than a nat without the regulariser (0.6),
+    # and the others hundreds: three that lose less are one in five hundred.
     assert min(held) > -1.9
     assert max(lost) > 1
 
