@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from credo._text import size_in_words
 from credo.cli.completion import complete_network
 from credo.cli.voice import Json, Quiet, Verbose, Voice
 
@@ -60,7 +61,7 @@ def _conclude(voice: Voice, teacher: "Run", student: "Run") -> None:
     found = student.posterior.diagnostics
     before, after = teacher.posterior.num_bytes, student.posterior.num_bytes
     voice.say(f"Network: {student.config.network}, {student.posterior.model.num_parameters:,} parameters")
-    voice.say(f"Size: {after / 1024:,.0f} kB in place of {before / 1024:,.0f} kB")
+    voice.say(f"Size: {size_in_words(after)} in place of {size_in_words(before)}")
     for line in found.figures[1:]:
         voice.say(line[0].upper() + line[1:])
     voice.say(f"Health: {found.verdict}")

@@ -1,6 +1,5 @@
 """Students: one network in place of all draws, whose outputs are a whole p(y | x, D)."""
 
-import math
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, ClassVar, Self
@@ -9,9 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from credo._blocks import block_size, by_block, joined
+from credo._blocks import joined
 from credo._files import named
-from credo._machine import available_cores
 from credo.data import Scaling
 from credo.diagnostics import Diagnostics
 from credo.diagnostics.student import StudentEvidence, diagnose_student
@@ -21,7 +19,7 @@ from credo.posterior.base import BasePosterior, Provenance, at_least_one
 from credo.posterior.saving import Parts, Stored
 from credo.posterior.student_predictive import student_predictive
 from credo.predictive import Predictive
-from credo.predictive.marginal import MAX_INPUTS_PER_BLOCK, MAX_ROWS_PER_BLOCK, PASSES_WORTH_THREADS
+from credo.predictive.marginal import rows_by_block
 from credo.typing import Array, Key, Theta
 
 
@@ -73,11 +71,7 @@ class Student(BasePosterior):
     def outputs(self, x: Any) -> np.ndarray:
         """The outputs of the network, (rows, outputs): everything that it says of each row."""
         inputs = np.asarray(self.scaling.inputs(self.inputs(x)), np.float32)
-        per_row = max(math.prod(inputs.shape[1:]), 1)
-        limit = min(MAX_ROWS_PER_BLOCK, max(1, MAX_INPUTS_PER_BLOCK // per_row))
-        num_workers = available_cores() if len(inputs) >= PASSES_WORTH_THREADS else 1
-        size = block_size(len(inputs), per_row, limit, num_workers)
-        return joined(by_block(partial(_outputs, self.model, self.theta), [inputs], size, num_workers))
+        return joined(rows_by_block(partial(_outputs, self.model, self.theta), [inputs], num_passes=1))
 
     def predict(self, x: Any, *, num_draws: int | None = None, of: str | None = None) -> Predictive:
         """What the student says of p(y | x, D), from one pass of the network.

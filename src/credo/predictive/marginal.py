@@ -10,7 +10,7 @@ Nothing of size draws × rows is held: each answer streams over the draws, block
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from typing import Any, Self
 
@@ -148,11 +148,7 @@ class Predictive:
 
     def _blocks(self, function: Callable[..., Tree], *by_row: np.ndarray, max_rows: int | None = None) -> list[Tree]:
         """function(draws, x, *by_row) on blocks of rows of one size, spread over the cores."""
-        inputs_per_row = max(math.prod(self.x.shape[1:]), 1)
-        limit = max_rows or min(MAX_ROWS_PER_BLOCK, max(1, MAX_INPUTS_PER_BLOCK // inputs_per_row))
-        num_workers = available_cores() if len(self) * self.num_draws >= PASSES_WORTH_THREADS else 1
-        size = block_size(len(self), inputs_per_row, limit, num_workers)
-        return by_block(partial(function, self.draws), (self.x, *by_row), size, num_workers)
+        return rows_by_block(partial(function, self.draws), (self.x, *by_row), self.num_draws, max_rows=max_rows)
 
     def _refuse_if_large(self, num: int, what: str, outputs: tuple[int, ...]) -> None:
         num_bytes = 4 * num * len(self) * math.prod(outputs)
@@ -318,6 +314,22 @@ def as_levels(level: Any) -> np.ndarray:
     if np.any(levels <= 0) or np.any(levels >= 1):
         raise ValueError(f"quantile levels must lie between 0 and 1, got {level}")
     return levels
+
+
+def rows_by_block(
+    function: Callable[..., Tree], arrays: Sequence[np.ndarray], num_passes: int, *, max_rows: int | None = None
+) -> list[Tree]:
+    """function(*arrays) on blocks of rows of one size, spread over the cores where that is worth it.
+
+    Arguments:
+        arrays: the first of them are the inputs of a network.
+        num_passes: of each row through the network.
+    """
+    x = arrays[0]
+    inputs_per_row = max(math.prod(x.shape[1:]), 1)
+    limit = max_rows or min(MAX_ROWS_PER_BLOCK, max(1, MAX_INPUTS_PER_BLOCK // inputs_per_row))
+    num_workers = available_cores() if len(x) * num_passes >= PASSES_WORTH_THREADS else 1
+    return by_block(function, arrays, block_size(len(x), inputs_per_row, limit, num_workers), num_workers)
 
 
 def index_of(rows: Any) -> Any:
