@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import jax
 import numpy as np
 
+from credo._precision import for_threads
 from credo._progress import tracked
 from credo.typing import Tree
 
@@ -52,7 +53,7 @@ def by_block(
     if len(starts) == 1:
         return [one(0)]
     with ThreadPoolExecutor(num_workers) as pool:
-        return list(tracked(pool.map(one, starts), len(starts), what))
+        return list(tracked(pool.map(for_threads(one), starts), len(starts), what))
 
 
 def joined(blocks: Sequence[Tree]) -> Tree:

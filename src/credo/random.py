@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend import random as jax_extend_random
 
+from credo._precision import working_precision
 from credo.typing import Array, Key
 
 # Constants from 2³²/φ and the fractional parts of square roots: successive counters, and the streams for numbers,
@@ -48,6 +49,8 @@ _DENOMINATOR = (1.0, 0.076136466069, 0.027784615327, 0.00040966830312)
 def normal(key: Key, shape: tuple[int, ...]) -> Array:
     """Standard normal numbers, √2 erf⁻¹(x) of x uniform on (−1, 1) in steps of 2⁻²³: |z| ≤ 5.4.
 
+    In double precision it is the same noise, as coarse: the same seed gives the same run, up to its rounding errors.
+
     With the same bits `jax.random.normal` takes 1.3 to 1.6 times as long: its logarithm is exact near one, and it
     evaluates two polynomials of which it discards one.
 
@@ -56,7 +59,7 @@ def normal(key: Key, shape: tuple[int, ...]) -> Array:
     """
     bits = jax.lax.bitcast_convert_type(jax.random.bits(key, shape, jnp.uint32), jnp.int32)
     # Odd signed numbers of 25 bits: symmetric about zero, which is not among them.
-    x = ((bits >> 7) | 1).astype(jnp.float32) * jnp.float32(2.0**-24)
+    x = ((bits >> 7) | 1).astype(working_precision()) * working_precision().type(2.0**-24)
     w = -jnp.log((1 - x) * (1 + x))
     return x * (_polynomial(_NUMERATOR, w) / _polynomial(_DENOMINATOR, w))
 
@@ -81,9 +84,9 @@ def content(values: Array) -> Array:
     >>> bool(content(jnp.array([0.0, 1.0])) == content(jnp.array([-0.0, 1.0])))
     True
     """
-    numbers = jnp.ravel(values).astype(jnp.float32)
+    numbers = jnp.ravel(values).astype(working_precision())
     # −0 and 0 are one number with two patterns of bits.
-    bits = jax.lax.bitcast_convert_type(jnp.where(numbers == 0, 0.0, numbers), jnp.uint32)
+    bits = jnp.ravel(jax.lax.bitcast_convert_type(jnp.where(numbers == 0, 0.0, numbers), jnp.uint32))
     return jnp.sum(mix(bits ^ mix(jax.lax.iota(jnp.uint32, bits.size))), dtype=jnp.uint32)
 
 

@@ -22,6 +22,7 @@ import numpy as np
 
 from credo import random
 from credo._files import group_of, named
+from credo._precision import working_precision
 from credo.covariance.layers import Jacobian, Layer, jacobians, row_jacobian
 from credo.typing import Array, Key, Theta
 
@@ -95,7 +96,7 @@ class Root(ABC):
 
     def transposed(self, gradient: Theta) -> Theta:
         """√Σᵀ gradient, in the shapes of the noise."""
-        shapes = {name: jax.ShapeDtypeStruct(shape, jnp.float32) for name, shape in self.noise_shapes().items()}
+        shapes = {name: jax.ShapeDtypeStruct(shape, working_precision()) for name, shape in self.noise_shapes().items()}
         (noise,) = jax.linear_transpose(self.offset, shapes)(gradient)
         return noise
 

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
+from credo._precision import working_precision
 from credo.data.missing import MISSING_LABEL, filled, has_target, is_observed
 from credo.data.scaling import Scaling, fitted
 from credo.typing import Batch
@@ -127,13 +128,19 @@ class Data:
         return self if self.num_labelled == self.size else self.select(self.labelled)
 
     def batch(self) -> Batch:
-        """The rows with a target in standardised units, as JAX arrays: x float32, y float32 or int32 labels.
+        """The rows with a target in standardised units, as JAX arrays in the working precision; labels are int32.
 
         Made once, and kept as long as the set: all its fits share one copy on the device.
         """
-        return self._batch
+        precision = working_precision()
+        if precision not in self._batches:
+            self._batches[precision] = self._batch()
+        return self._batches[precision]
 
     @cached_property
+    def _batches(self) -> dict[Any, Batch]:
+        return {}
+
     def _batch(self) -> Batch:
         seen = self.only_labelled()
         # Fresh arrays that nobody else writes to: JAX may take x as it is, where asarray would make two copies.
@@ -222,7 +229,7 @@ class Data:
 
 
 # What is computed from the rows: a copy may be about to change, and computes it anew.
-_DERIVED = ("_batch", "observed", "labelled")
+_DERIVED = ("_batches", "observed", "labelled")
 
 
 def as_data(data: Data | tuple[ArrayLike, ArrayLike], *, standardise: bool = False) -> Data:

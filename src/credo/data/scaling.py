@@ -6,6 +6,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from credo._precision import working_precision
 from credo.data.missing import is_observed
 
 # Moments and scaling are computed in double precision, on this many numbers at a time: 8 MB.
@@ -16,7 +17,7 @@ BLOCK_NUMBERS = 2**20
 class Scaling:
     """The affine maps from the user's units to standardised ones; by default the identity.
 
-    x ↦ (x − x_mean) / x_scale and y ↦ (y − y_mean) / y_scale, in double precision, then rounded to single.
+    x ↦ (x − x_mean) / x_scale and y ↦ (y − y_mean) / y_scale, in double precision, then rounded to the working one.
 
     Arguments:
         x_mean, x_scale: broadcastable to one row of x.
@@ -36,16 +37,16 @@ class Scaling:
         """Whether standardised units are the user's own."""
         return _is_identity(self.x_mean, self.x_scale) and _is_identity(self.y_mean, self.y_scale)
 
-    def inputs(self, x: ArrayLike) -> np.ndarray:
-        """Standardised x, float32."""
-        return _affine(np.asarray(x), self.x_mean, self.x_scale)
+    def inputs(self, x: ArrayLike, precision: Any = None) -> np.ndarray:
+        """Standardised x, in the working precision or in another."""
+        return _affine(np.asarray(x), self.x_mean, self.x_scale, precision or working_precision())
 
     def targets(self, y: ArrayLike) -> np.ndarray:
-        """Standardised y, float32; integers that are not scaled are labels, and come back as int32."""
+        """Standardised y, in the working precision; integers that are not scaled are labels, and come back as int32."""
         y = np.asarray(y)
         if y.dtype.kind in "biu" and _is_identity(self.y_mean, self.y_scale):
             return y.astype(np.int32)
-        return _affine(y, self.y_mean, self.y_scale)
+        return _affine(y, self.y_mean, self.y_scale, working_precision())
 
     def to_dict(self) -> dict[str, np.ndarray]:
         """The four arrays by name, ready for storage."""
@@ -61,10 +62,10 @@ def _is_identity(mean: np.ndarray, scale: np.ndarray) -> bool:
     return not np.any(mean) and bool(np.all(scale == 1))
 
 
-def _affine(values: np.ndarray, mean: np.ndarray, scale: np.ndarray) -> np.ndarray:
+def _affine(values: np.ndarray, mean: np.ndarray, scale: np.ndarray, precision: Any) -> np.ndarray:
     if _is_identity(mean, scale):
-        return values.astype(np.float32)
-    scaled = _aligned(values.shape)
+        return values.astype(precision)
+    scaled = _aligned(values.shape, np.dtype(precision))
     for rows in _blocks(values):
         centred = np.subtract(values[rows], mean, dtype=np.float64)
         centred /= scale
@@ -72,12 +73,12 @@ def _affine(values: np.ndarray, mean: np.ndarray, scale: np.ndarray) -> np.ndarr
     return scaled
 
 
-def _aligned(shape: tuple[int, ...]) -> np.ndarray:
-    """An empty array of single precision that begins at a multiple of 64 bytes: any other, JAX would copy."""
-    num_bytes = 4 * int(np.prod(shape))
+def _aligned(shape: tuple[int, ...], precision: np.dtype[Any]) -> np.ndarray:
+    """An empty array that begins at a multiple of 64 bytes: any other, JAX would copy."""
+    num_bytes = precision.itemsize * int(np.prod(shape))
     memory = np.empty(num_bytes + 64, np.uint8)
     first = -memory.ctypes.data % 64
-    return memory[first : first + num_bytes].view(np.float32).reshape(shape)
+    return memory[first : first + num_bytes].view(precision).reshape(shape)
 
 
 def _blocks(values: np.ndarray) -> list[Any]:

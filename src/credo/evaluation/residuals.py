@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy import stats
 
+from credo._precision import working_precision
 from credo.data import is_observed
 from credo.evaluation.checks import checked, judged
 from credo.predictive import RegressionPredictive
@@ -73,8 +74,8 @@ def _roots(covariance: np.ndarray) -> tuple[np.ndarray, str]:
     least, greatest = eigenvalues[:, 0], eigenvalues[:, -1]
     if np.any(greatest <= 0):
         raise ValueError("the predictive covariance of some rows is zero: a model without noise has no NSSR")
-    # The moments were summed in single precision: smaller eigenvalues are rounding errors.
-    floor = np.finfo(np.float32).eps * covariance.shape[-1] * greatest
+    # The precision in which the moments were summed: smaller eigenvalues are rounding errors.
+    floor = np.finfo(working_precision()).eps * covariance.shape[-1] * greatest
     singular = least < floor
     ridge = np.where(singular, floor - least, 0.0)
     note = (

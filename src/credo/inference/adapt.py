@@ -20,6 +20,7 @@ import numpy as np
 import numpyro.distributions as dist
 
 from credo._checks import require_at_least
+from credo._precision import working_precision
 from credo.covariance import Blocks
 from credo.covariance.layout import Layout
 from credo.data import Data, as_data
@@ -156,7 +157,7 @@ def _populations(posterior: Any, num: int) -> _Populations:
 
 @lru_cache(maxsize=16)
 def _is_linear(program: Any, varying: tuple[str, ...], row: tuple[int, ...]) -> bool:
-    return is_linear(functional(program.net, jax.ShapeDtypeStruct((1, *row), jnp.float32)), varying, row)
+    return is_linear(functional(program.net, jax.ShapeDtypeStruct((1, *row), working_precision())), varying, row)
 
 
 @partial(jax.jit, static_argnums=0)
@@ -208,7 +209,7 @@ def _gaussian(
     model: Model, one: Population, mean: np.ndarray, root: np.ndarray, evidence: LaplaceEvidence, seed: int
 ) -> Gaussian:
     """N(mean, root rootᵀ) over the head; the shared weights and the noise are known for certain."""
-    head = {path: np.asarray(leaf, np.float32) for path, leaf in unflat(jnp.asarray(mean), one.mean).items()}
+    head = {path: np.asarray(leaf, working_precision()) for path, leaf in unflat(jnp.asarray(mean), one.mean).items()}
     theta: Theta = {**one.shared, **head}
     if "noise" in model.template:
         theta["noise"] = np.log(np.asarray(one.noise))
@@ -218,8 +219,8 @@ def _gaussian(
     layout = Layout.together({path: head[path] for path in head})
     return Gaussian(
         model,
-        {name: np.asarray(theta[name], np.float32) for name in model.template},
-        Blocks({"all": lower[None].astype(np.float32)}, layout),
+        {name: np.asarray(theta[name], working_precision()) for name in model.template},
+        Blocks({"all": lower[None].astype(working_precision())}, layout),
         Provenance({"name": "Adapted"}, seed, 0.0, 0),
         evidence=evidence,
         prediction="linear",

@@ -13,6 +13,7 @@ import optax
 
 from credo import networks, random
 from credo._checks import require_at_least, require_positive
+from credo._precision import working_precision
 from credo.inference.guide import Guide
 from credo.inference.method import Method, Wrapper, all_finite
 from credo.inference.needs import Needs
@@ -21,7 +22,7 @@ from credo.inference.plan import Plan
 from credo.inference.sampler import Sampler, unravel_theta
 from credo.inference.sgmcmc.sgld import SGLD
 from credo.models.program import Model
-from credo.models.rows import RowShapes
+from credo.models.rows import REAL, RowShapes
 from credo.models.student import DirichletHead, Head, NormalHead, student
 from credo.networks import Network, functional
 from credo.posterior import Student
@@ -146,7 +147,7 @@ class Distilled(Wrapper):
         """What a run will hold in memory: the student, its optimiser, and a state of the sampler."""
         bound = model if model.rows is not None else model.bind(data)
         num = self._student(bound).num_parameters
-        return Needs(num, "1 student", 4 * (4 * num + 2 * bound.num_parameters))
+        return Needs(num, "1 student", working_precision().itemsize * (4 * num + 2 * bound.num_parameters))
 
     def posterior(self, model: Model, outcome: Outcome) -> Student:
         weights = {name: np.asarray(leaf) for name, leaf in outcome.state.weights.items()}
@@ -167,8 +168,10 @@ class Distilled(Wrapper):
         """The student's own model, bound to the statistics that it has learned."""
         head, rows = _head(model), model.example()
         net = networks.from_text(self.student, head.num_outputs)
-        shape = jax.eval_shape(head.own, jax.ShapeDtypeStruct((rows.x.shape[0], head.num_outputs), jnp.float32)).shape
-        return replace(student(net, head), rows=RowShapes(rows.x.shape, str(rows.x.dtype), shape, "float32"))
+        shape = jax.eval_shape(
+            head.own, jax.ShapeDtypeStruct((rows.x.shape[0], head.num_outputs), working_precision())
+        ).shape
+        return replace(student(net, head), rows=RowShapes(rows.x.shape, REAL, shape, REAL))
 
     def _rows(self, key: Key, x: Array, x_scale: Array) -> Array:
         """Rows of a batch: half of them as they are, half with noise of all scales up to `beyond`."""

@@ -9,6 +9,7 @@ import jax
 import numpy as np
 
 from credo import random
+from credo._precision import working_precision
 from credo._text import nearest
 from credo.inference.guide import Guide
 from credo.inference.needs import Needs
@@ -93,7 +94,9 @@ class Method(ABC):
         )
         per_draw = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(draw))
         num_draws = plan.num_chains * plan.num_records_in_all if per_draw else plan.num_chains
-        num_bytes = num_draws * max(per_draw, 4 * bound.num_parameters) + self.extra_bytes(bound.num_parameters)
+        num_bytes = num_draws * max(per_draw, working_precision().itemsize * bound.num_parameters) + self.extra_bytes(
+            bound.num_parameters
+        )
         return Needs(bound.num_parameters, f"{num_draws:,} draw{'s' if num_draws != 1 else ''}", num_bytes)
 
     def extra_bytes(self, num_parameters: int) -> int:

@@ -8,6 +8,7 @@ import jax
 import numpy as np
 
 from credo import random
+from credo._precision import working_precision
 from credo.models.program import Model
 from credo.networks.trained import matched
 from credo.typing import Theta
@@ -61,4 +62,4 @@ def _matched(model: Model, own: Theta, params: Any) -> Theta:
     if isinstance(params, Mapping):
         given = {name: params[name] for name in model.template if name not in own and name in params}
         params = {name: value for name, value in params.items() if name not in given}
-    return matched(own, params) | {name: np.asarray(value, np.float32) for name, value in given.items()}
+    return matched(own, params) | {name: np.asarray(value, working_precision()) for name, value in given.items()}

@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
 from credo._checks import require_one_of
+from credo._precision import working_precision
 from credo.models import likelihoods
 from credo.models.classification import check_labels, class_distribution
 from credo.models.likelihoods import Fixed, FixedCovariance, Noise, Tuned
@@ -75,7 +75,7 @@ def activations(
             if chosen_noise is None:
                 numpyro.sample("y", class_distribution(outputs), obs=y)
             else:
-                observed = None if y is None else y.astype(jnp.float32)
+                observed = None if y is None else y.astype(working_precision())
                 numpyro.sample("y", chosen_noise.around(outputs, drawn), obs=observed)
 
     def check(batch: Batch) -> None:

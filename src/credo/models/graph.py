@@ -21,6 +21,7 @@ from numpyro import handlers
 from numpyro.primitives import Messenger
 
 from credo._dataflow import walk
+from credo._precision import working_precision
 from credo.models.sites import is_marginalised
 from credo.typing import Array, Program
 
@@ -127,7 +128,7 @@ class _Named(Messenger):
     def process_message(self, msg: dict[str, Any]) -> None:
         # No number is computed, so any value of the right shape will do; not every distribution can be drawn from.
         if msg["type"] == "sample" and msg["value"] is None:
-            dtype = jnp.int32 if msg["fn"].support.is_discrete else jnp.float32
+            dtype = jnp.int32 if msg["fn"].support.is_discrete else working_precision()
             msg["value"] = jnp.zeros(msg["fn"].shape(msg["kwargs"]["sample_shape"]), dtype)
 
     def postprocess_message(self, msg: dict[str, Any]) -> None:

@@ -19,6 +19,7 @@ import numpyro
 import numpyro.distributions as dist
 from numpyro import handlers
 
+from credo._precision import working_precision
 from credo.data import Data, Scaling, as_inputs
 from credo.models import conditions
 from credo.models.conditions import Condition, Labelled, check_penalty
@@ -64,9 +65,9 @@ class Term:
         weight = self.strength / (len(rows) if self.per == "all" else 1)
         arrays = {"inputs": rows, **constants}
         found = {
-            f"{self.name}.{key}": Input.of(_single(value), by_reference=by_reference) for key, value in arrays.items()
+            f"{self.name}.{key}": Input.of(_plain(value), by_reference=by_reference) for key, value in arrays.items()
         }
-        return found | {f"{self.name}.weight": Input.of(np.float32(weight))}
+        return found | {f"{self.name}.weight": Input.of(_plain(weight))}
 
     def _inputs(self, data: Data) -> np.ndarray:
         if self.points is None:
@@ -120,7 +121,7 @@ class Imposed:
         if not self.terms:
             return Inputs.of(found)
         found |= {name: one for term in self.terms for name, one in term.bound(data).items()}
-        units = {f"scaling.{name}": Input.of(_single(value)) for name, value in data.scaling.to_dict().items()}
+        units = {f"scaling.{name}": Input.of(_plain(value)) for name, value in data.scaling.to_dict().items()}
         return Inputs.of(found | units)
 
     def _arrays(self) -> dict[str, np.ndarray]:
@@ -191,7 +192,7 @@ def _in_blocks(function: Callable[[Array], Array], x: Array) -> Array:
     return whole if left == 0 else jnp.concatenate([whole, function(x[-left:])])
 
 
-def _single(values: Any) -> np.ndarray:
-    """Whole numbers as int32, others as float32."""
+def _plain(values: Any) -> np.ndarray:
+    """Whole numbers as int32, others in the working precision."""
     array = np.asarray(values)
-    return array.astype(np.int32 if array.dtype.kind in "iub" else np.float32)
+    return array.astype(np.int32 if array.dtype.kind in "iub" else working_precision())

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from credo._precision import working_precision
 from credo._text import nearest
 from credo.data import Data, Scaling
 
@@ -167,8 +168,12 @@ def as_declared(inputs: Any) -> Declared | None:
     return Given(dict(inputs)) if inputs else None
 
 
-def in_model_units(name: str, array: Any, scaling: Scaling, row: tuple[int, ...]) -> np.ndarray:
-    """An array of the user's, checked; those with rows of x's shape are standardised like x, whole numbers are not."""
+def in_model_units(name: str, array: Any, scaling: Scaling, row: tuple[int, ...], precision: Any = None) -> np.ndarray:
+    """An array of the user's, checked; those with rows of x's shape are standardised like x, whole numbers are not.
+
+    Arguments:
+        precision: of real numbers, if not the working one.
+    """
     values = np.asarray(array)
     if values.dtype.kind not in "fiub":
         raise ValueError(f"inputs: {name!r} must hold numbers, got {values.dtype}")
@@ -178,4 +183,6 @@ def in_model_units(name: str, array: Any, scaling: Scaling, row: tuple[int, ...]
         return values.astype(np.int32)
     if not np.all(np.isfinite(values)):
         raise ValueError(f"inputs: {name!r} has values that are missing or infinite")
-    return scaling.inputs(values) if values.shape[1:] == row else values.astype(np.float32)
+    if values.shape[1:] == row:
+        return scaling.inputs(values, precision)
+    return values.astype(precision or working_precision())

@@ -14,6 +14,7 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 
+from credo._precision import working_precision
 from credo.models import priors
 from credo.models.mistaken import Mistaken
 from credo.models.noise_network import NoiseNetwork
@@ -108,7 +109,7 @@ class AtRandom:
                 f"add up to one. Got rows that add up to {matrix.sum(-1).ravel().tolist()[:5]}. For a prior, pass "
                 "dist.Dirichlet(concentration)"
             )
-        return cls(matrix.astype(np.float32))
+        return cls(matrix.astype(working_precision()))
 
     def draw(self, x: Array, classes: int, annotators: int | None) -> GivenOf:
         if isinstance(self.confusion, np.ndarray):
@@ -125,7 +126,7 @@ class AtRandom:
             return {}
         concentration = self._concentration(classes, annotators)
         start = START_SURE * np.eye(classes) + (1 - START_SURE) / classes
-        return {"confusion": jnp.asarray(np.broadcast_to(start, concentration.shape), jnp.float32)}
+        return {"confusion": jnp.asarray(np.broadcast_to(start, concentration.shape), working_precision())}
 
     def check(self, x: Any, classes: int, annotators: int | None) -> None:
         if self.confusion is None:
@@ -143,7 +144,7 @@ class AtRandom:
     def _concentration(self, classes: int, annotators: int | None) -> np.ndarray:
         own = likely_right(classes) if self.confusion is None else np.asarray(self.confusion.concentration)  # type: ignore[union-attr]
         shape = (classes, classes) if annotators is None else (annotators, classes, classes)
-        return np.broadcast_to(own, shape).astype(np.float32)
+        return np.broadcast_to(own, shape).astype(working_precision())
 
     def to_config(self) -> dict[str, Any]:
         return known_or_prior(self.confusion)
@@ -223,8 +224,8 @@ def _by_annotator(clean: Array, annotators: int | None) -> Array:
     return clean if annotators is None else clean[..., None]
 
 
-def _log_odds(probability: float) -> np.float32:
-    return np.float32(np.log(probability / (1 - probability)))
+def _log_odds(probability: float) -> Any:
+    return working_precision().type(np.log(probability / (1 - probability)))
 
 
 def _refuse_network(noise_net: Any, kind: str) -> None:
@@ -267,7 +268,7 @@ def draw_each(name: str, known_or_prior: Any, num: int | None) -> Array:
     shape = () if num is None else (num,)
     if isinstance(known_or_prior, dist.Distribution):
         return numpyro.sample(name, priors.base.fill(known_or_prior, shape))
-    return jnp.broadcast_to(jnp.asarray(known_or_prior, jnp.float32), shape)
+    return jnp.broadcast_to(jnp.asarray(known_or_prior, working_precision()), shape)
 
 
 def initial_each(name: str, known_or_prior: Any, num: int | None) -> Theta:

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpyro.distributions as dist
 from numpyro.distributions import constraints
 
+from credo._precision import working_precision
 from credo.predictive.conditional import class_probs
 from credo.typing import Array, Key
 
@@ -50,7 +51,7 @@ class Mistaken(dist.Distribution):
 
     def _log_mistake(self, value: Array) -> Array:
         if self.mistakes is None:
-            return -jnp.log(jnp.float32(self.num_classes - 1))
+            return -jnp.log(jnp.asarray(self.num_classes - 1, working_precision()))
         # Labels above the true one are a place further down, since it is left out.
         place = jnp.clip(value - (value > self.clean), 0, self.num_classes - 2)
         table = jnp.log(jnp.maximum(self.mistakes, TINY))

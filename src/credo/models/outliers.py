@@ -18,6 +18,7 @@ import numpyro
 import numpyro.distributions as dist
 
 from credo._checks import require_one_of
+from credo._precision import working_precision
 from credo.models import likelihoods, priors
 from credo.models.imposed import imposed_by
 from credo.models.label_noise import (
@@ -98,7 +99,7 @@ def outliers(
             numpyro.sample("clean", law, infer={"marginalised": True})
             if kind == "nnar":
                 rate = numpyro.deterministic("rate", rate)
-            numpyro.sample("y", contaminated(law, rate, wide), obs=None if y is None else y.astype(jnp.float32))
+            numpyro.sample("y", contaminated(law, rate, wide), obs=None if y is None else y.astype(working_precision()))
 
     def initial(x: Array) -> Theta:
         return initial_weights(net)(x) | chosen_errors.initial(x, targets_of(num_outputs(net, x)))
@@ -186,10 +187,12 @@ class _Outliers:
         """The rate and the wide scale, each one number, one per target, or one per row and target."""
         num = None if self.is_shared or targets == 1 else targets
         if isinstance(self.rate, NoiseNetwork):
-            log_odds = self.rate.draw(x, targets) + np.float32(np.log(EXPECTED_RATE / (1 - EXPECTED_RATE)))
+            log_odds = self.rate.draw(x, targets) + working_precision().type(
+                np.log(EXPECTED_RATE / (1 - EXPECTED_RATE))
+            )
             rate = jax.nn.sigmoid(log_odds[..., 0] if targets == 1 else log_odds)
         elif isinstance(self.rate, Point):
-            start = np.full(() if num is None else num, EXPECTED_RATE, np.float32)
+            start = np.full(() if num is None else num, EXPECTED_RATE, working_precision())
             rate = self.rate.draw_rate(Parameter("rate", start.shape, initial=start))
         else:
             rate = draw_each("rate", self.rate, num)

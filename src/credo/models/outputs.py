@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpyro.distributions as dist
 
 from credo._dataflow import dependencies
+from credo._precision import working_precision
 from credo.models.program import Model
 from credo.models.sites import stripped
 from credo.predictive.conditional import Conditional
@@ -64,7 +65,7 @@ class NormalOutputs:
         """Mean and scale of each target, (rows, targets)."""
         mean = outputs[..., : self.num_targets]
         if self.scale is not None:
-            return mean, jnp.broadcast_to(jnp.asarray(self.scale, jnp.float32), mean.shape)
+            return mean, jnp.broadcast_to(jnp.asarray(self.scale, working_precision()), mean.shape)
         return mean, jnp.exp(outputs[..., self.num_targets :])
 
     def informed(self, outputs: Array, at: Array) -> Array:

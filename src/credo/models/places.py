@@ -22,6 +22,7 @@ import numpy as np
 
 from credo import random
 from credo._dataflow import DataFlow, Known, Leaf, Product, plain, trace
+from credo._precision import working_precision
 from credo.models.program import Model
 from credo.networks.masks import Masks
 from credo.typing import Array, Theta
@@ -83,7 +84,7 @@ def places_of(model: Model, *, inputs: bool = False) -> tuple[Place, ...]:
 
     with Masks({}, look=True) as found:
         jax.eval_shape(log_likelihood, weights)
-    masks = {layer.name: jax.ShapeDtypeStruct((layer.num_units,), jnp.float32) for layer in found.layers}
+    masks = {layer.name: jax.ShapeDtypeStruct((layer.num_units,), working_precision()) for layer in found.layers}
     leaves = {**weights, **masks}
     flow = _Units(frozenset(masks))
     flow.look(trace(log_likelihood, leaves)[0], leaves)

@@ -17,6 +17,7 @@ import numpyro.distributions as dist
 
 from credo import random
 from credo._checks import require_at_least, require_one_of, require_positive
+from credo._precision import working_precision
 from credo.data import Data, Scaling
 from credo.models import augmentations
 from credo.models.augmentations import Augmentation, as_augmentation
@@ -35,7 +36,7 @@ class Pretext:
         Fit a model of `self_supervised(…, task="pretext")` to it.
         """
         given = inputs if isinstance(inputs, Data) else None
-        x = np.asarray(inputs if given is None else given.x, np.float32)
+        x = np.asarray(inputs if given is None else given.x, working_precision())
         if x.ndim < 2 or len(x) < 2:
             raise ValueError(f"inputs have shape {x.shape}; a pretext task needs two rows or more, (rows, …)")
         made, labels = self.make(x)

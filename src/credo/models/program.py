@@ -35,6 +35,7 @@ from numpyro.distributions import biject_to
 from credo import random
 from credo._checks import require_at_least
 from credo._dataflow import dependencies
+from credo._precision import working_precision
 from credo._text import nearest
 from credo.data import Data, as_data, as_inputs
 from credo.models.contract import check_factors, check_inputs, check_prior, check_program, check_values, check_xi
@@ -101,7 +102,7 @@ class Model(Densities):
         data = self.suited(data)
         seen = data.only_labelled()
         # The values of x decide nothing here, so they are not copied.
-        x = jax.ShapeDtypeStruct(seen.x.shape, jnp.float32)
+        x = jax.ShapeDtypeStruct(seen.x.shape, working_precision())
         batch = Batch(x, seen.scaling.targets(seen.y), seen.size)  # type: ignore[arg-type]
         if self.check is not None:
             self.check(batch)

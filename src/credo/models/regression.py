@@ -3,9 +3,9 @@
 from functools import partial
 from typing import Any
 
-import jax.numpy as jnp
 import numpyro
 
+from credo._precision import working_precision
 from credo.models import likelihoods, priors
 from credo.models.imposed import imposed_by
 from credo.models.network import check_symmetries, drawn_outputs, initial_weights, num_outputs
@@ -40,7 +40,7 @@ def regression(net: Any, *, prior: Any = None, noise: Any = None) -> Model:
         outputs = drawn_outputs(net, chosen_prior, partial(likelihoods.means, chosen_noise), x, inputs)
         drawn = chosen_noise.draw(likelihoods.num_targets(chosen_noise, outputs.shape[-1]))
         with numpyro.plate("data", x.shape[0]):
-            observed = None if y is None else y.astype(jnp.float32)
+            observed = None if y is None else y.astype(working_precision())
             numpyro.sample("y", chosen_noise.around(outputs, drawn), obs=observed)
 
     def check(batch: Batch) -> None:

@@ -5,7 +5,11 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from credo.typing import Batch
+from credo._precision import working_precision
+from credo.typing import Array, Batch
+
+# Real numbers, of whatever precision is the working one: a model does not depend on it.
+REAL = "float32"
 
 
 class ModelConfig(dict[str, Any]):
@@ -33,11 +37,11 @@ class RowShapes:
         # Two rows where there are two: one row would hide a program that confuses rows with columns.
         num = min(2, batch.x.shape[0])
         x, y = batch.x, batch.y
-        return cls((num, *x.shape[1:]), str(x.dtype), (num, *y.shape[1:]), str(y.dtype), gaps)
+        return cls((num, *x.shape[1:]), _kind(x), (num, *y.shape[1:]), _kind(y), gaps)
 
     @classmethod
     def of_inputs(cls, x: Any) -> "RowShapes":
-        return cls((min(2, x.shape[0]), *x.shape[1:]), "float32", None, "float32")
+        return cls((min(2, x.shape[0]), *x.shape[1:]), REAL, None, REAL)
 
     @property
     def num(self) -> int:
@@ -45,5 +49,13 @@ class RowShapes:
 
     def example(self) -> Batch:
         """Rows of zeros."""
-        y = None if self.y_shape is None else jnp.zeros(self.y_shape, self.y_dtype)
-        return Batch(jnp.zeros(self.x_shape, self.x_dtype), y, self.num)  # type: ignore[arg-type]
+        y = None if self.y_shape is None else _zeros(self.y_shape, self.y_dtype)
+        return Batch(_zeros(self.x_shape, self.x_dtype), y, self.num)  # type: ignore[arg-type]
+
+
+def _kind(values: Array) -> str:
+    return REAL if jnp.issubdtype(values.dtype, jnp.floating) else str(values.dtype)
+
+
+def _zeros(shape: tuple[int, ...], kind: str) -> Array:
+    return jnp.zeros(shape, working_precision() if kind == REAL else kind)

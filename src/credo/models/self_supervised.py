@@ -17,6 +17,7 @@ import numpyro
 from numpyro import handlers
 
 from credo._checks import require_at_least, require_one_of
+from credo._precision import working_precision
 from credo.data import Data, as_inputs
 from credo.models import likelihoods, priors
 from credo.models.classification import check_labels, class_distribution
@@ -142,7 +143,7 @@ class _Tasks:
         # The rows of a pretext of its own may hold several inputs.
         if task == "pretext":
             row = row[len(self.pretext.inputs_of(())) :]
-        example = jax.ShapeDtypeStruct((2, *row), jnp.float32)
+        example = jax.ShapeDtypeStruct((2, *row), working_precision())
         inner = functional(self.trunk, example)
         shape = jax.eval_shape(inner.apply, inner.params, example).shape
         if len(shape) != 2:
@@ -170,7 +171,7 @@ class _Tasks:
             law = class_distribution(outputs) if self.noise is None else _around(self.noise, outputs)
         is_class = law.support.is_discrete
         with numpyro.plate("data", x.shape[0]):
-            numpyro.sample("y", law, obs=y if y is None or is_class else y.astype(jnp.float32))
+            numpyro.sample("y", law, obs=y if y is None or is_class else y.astype(working_precision()))
 
     def observe_pretext(self, apply: Any, packed: Array, row: tuple[int, ...]) -> None:
         """The labels of the pretext, outside the plate of the data: a part of the prior of the target."""
@@ -212,7 +213,10 @@ def _around(noise: Noise, outputs: Array) -> Any:
 def _linear(name: str, num_in: int, num_out: int) -> Theta:
     """A linear layer that starts from LeCun's normal distribution of variance 1/fan-in, as those of the zoo do."""
     kernel = np.random.default_rng(num_out).standard_normal((num_in, num_out)) / math.sqrt(num_in)
-    return {f"{name}.kernel": kernel.astype(np.float32), f"{name}.bias": np.zeros(num_out, np.float32)}
+    return {
+        f"{name}.kernel": kernel.astype(working_precision()),
+        f"{name}.bias": np.zeros(num_out, working_precision()),
+    }
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,6 +237,6 @@ class _Made:
             whole = Data(x, np.zeros(len(x))).with_scaling(data.scaling)
         made = self.pretext.data(whole)
         rows = made.scaling.inputs(made.x).reshape(made.size, -1)
-        labels = made.scaling.targets(made.y).reshape(made.size, -1).astype(np.float32)
+        labels = made.scaling.targets(made.y).reshape(made.size, -1).astype(working_precision())
         own = {PLATE: Input.of(np.concatenate([rows, labels], axis=1), by_reference=True)}
         return Inputs.of(own if self.of_prior is None else own | dict(self.of_prior.bound(data).items))

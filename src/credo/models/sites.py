@@ -24,6 +24,7 @@ from numpyro.distributions import biject_to, constraints
 from numpyro.primitives import Messenger
 
 from credo import random
+from credo._precision import in_working_precision, working_precision
 from credo.predictive.missing import observed_part
 from credo.typing import Array, Key, Theta
 
@@ -34,19 +35,22 @@ LOCAL_NOISE = "local_noise"
 
 @dataclass(frozen=True)
 class Xi:
-    """Learned prior parameters as constants: name, shape and bytes, so that models that hold them can be hashed."""
+    """Learned prior parameters as constants: name, shape, dtype and bytes, so that models can be hashed."""
 
-    items: tuple[tuple[str, tuple[int, ...], bytes], ...] = ()
+    items: tuple[tuple[str, tuple[int, ...], str, bytes], ...] = ()
 
     @classmethod
     def of(cls, xi: Theta) -> "Xi":
         """From unconstrained arrays by name."""
-        arrays = {name: np.asarray(value, np.float32) for name, value in xi.items()}
-        return cls(tuple((name, array.shape, array.tobytes()) for name, array in sorted(arrays.items())))
+        arrays = {name: np.asarray(value, working_precision()) for name, value in xi.items()}
+        return cls(
+            tuple((name, array.shape, str(array.dtype), array.tobytes()) for name, array in sorted(arrays.items()))
+        )
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The unconstrained arrays by name."""
-        return {name: np.frombuffer(content, np.float32).reshape(shape) for name, shape, content in self.items}
+        found = {name: np.frombuffer(content, dtype).reshape(shape) for name, shape, dtype, content in self.items}
+        return in_working_precision(found)
 
 
 class Sites(Messenger):
@@ -199,7 +203,7 @@ def _initial_value(param: SiteOfTrace) -> Array | None:
             f"the param {param['name']!r} holds a tree of arrays ({type(value).__name__}); declare each array with a "
             "numpyro.param of its own (flax_module, nnx_module and eqx_module declare whole trees)"
         )
-    return jnp.asarray(value, jnp.float32)
+    return jnp.asarray(value, working_precision())
 
 
 def unconstrained_latents(trace: Mapping[str, Any]) -> Theta:
@@ -215,7 +219,7 @@ def unconstrained_params(trace: Mapping[str, Any]) -> Theta:
 def unconstrained(site: SiteOfTrace) -> Array:
     """The value of a latent or a param on the real numbers, from where its bijector leads to its support."""
     transform = bijector(site) if site["type"] == "param" else biject_to(site["fn"].support)
-    return jnp.asarray(transform.inv(site["value"]), jnp.float32)
+    return jnp.asarray(transform.inv(site["value"]), working_precision())
 
 
 def zeros_for_y(site: SiteOfTrace) -> Array | None:

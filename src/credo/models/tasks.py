@@ -11,6 +11,7 @@ import numpyro
 import numpyro.distributions as dist
 
 from credo._checks import require_one_of, require_positive
+from credo._precision import working_precision
 from credo.data import Data, Scaling
 from credo.models import likelihoods, priors
 from credo.models.classification import check_labels, class_distribution
@@ -128,7 +129,7 @@ class TaskProgram(Varying):
             if self.noise is None:
                 numpyro.sample("y", class_distribution(outputs), obs=y)
             else:
-                seen = None if y is None else y.astype(jnp.float32)
+                seen = None if y is None else y.astype(working_precision())
                 numpyro.sample("y", self.noise.around(outputs, drawn), obs=seen)
 
     def draw_tasks(self, network: Network, path: str, parents: Sequence[Array]) -> Array:

@@ -13,6 +13,7 @@ from numpyro import handlers
 from credo import random
 from credo._checks import require_one_of
 from credo._dataflow import dependencies
+from credo._precision import working_precision
 from credo.models.facts import Fact, fact_of
 from credo.models.inputs import NO_INPUTS, NUM_EXAMPLE_ROWS, Inputs, as_declared
 from credo.models.recipe import Recipe
@@ -71,11 +72,11 @@ class Traced:
     def _named(self, is_one: Callable[[Fact], bool]) -> frozenset[str]:
         return frozenset(name for name, fact in self._facts.items() if is_one(fact))
 
-    @cached_property
+    @property
     def template(self) -> dict[str, jax.ShapeDtypeStruct]:
         """theta as names, shapes and dtypes, in the order the program draws them."""
         latents = {name: fact.shape for name, fact in self._facts.items() if fact.is_latent}
-        return {name: jax.ShapeDtypeStruct(shape, jnp.float32) for name, shape in latents.items()}
+        return {name: jax.ShapeDtypeStruct(shape, working_precision()) for name, shape in latents.items()}
 
     @property
     def num_parameters(self) -> int:
@@ -149,7 +150,7 @@ class Traced:
     def xi_template(self) -> dict[str, jax.ShapeDtypeStruct]:
         """The xi that are left to learn, not those that are frozen: unconstrained shapes by name."""
         free = {name: shape for name, shape in self._xi_shapes.items() if name not in self.frozen_xi}
-        return {name: jax.ShapeDtypeStruct(shape, jnp.float32) for name, shape in free.items()}
+        return {name: jax.ShapeDtypeStruct(shape, working_precision()) for name, shape in free.items()}
 
     def initial_xi(self) -> Theta:
         """Where learning xi starts: T⁻¹(init) of each `numpyro.param(name, init)`, T the bijector to its constraint.
@@ -179,7 +180,7 @@ class Traced:
     def point_template(self) -> dict[str, jax.ShapeDtypeStruct]:
         """The points, frozen or not, as names, shapes and dtypes."""
         shapes = {name: shape for name, shape in self._xi_shapes.items() if name in self.points}
-        return {name: jax.ShapeDtypeStruct(shape, jnp.float32) for name, shape in shapes.items()}
+        return {name: jax.ShapeDtypeStruct(shape, working_precision()) for name, shape in shapes.items()}
 
     # -- inputs of its own -----------------------------------------------------------------------------------
 

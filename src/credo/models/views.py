@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from credo import random
+from credo._precision import working_precision
 from credo.data import Data
 from credo.models.augmentations import Augmentation
 from credo.models.description import Site
@@ -124,7 +125,7 @@ class Views:
     def check(self, shape: tuple[int, ...], constants: Mapping[str, np.ndarray]) -> None:
         """Refuse an augmentation that does not fit rows of a shape, or does not keep it; nothing is computed."""
         self.transform.check(shape)
-        row = jax.ShapeDtypeStruct(shape, jnp.float32)
+        row = jax.ShapeDtypeStruct(shape, working_precision())
         if self.is_random:
             found = [jax.eval_shape(lambda row: self.transform(random.key(0), row, **constants), row)]
         else:
@@ -135,9 +136,9 @@ class Views:
                     f"transform: {self.transform} turns rows of shape {shape} into {getattr(one, 'shape', one)}; it "
                     "must keep the shape, since the network is made for it"
                 )
-            if one.dtype != jnp.float32:
+            if one.dtype != working_precision():
                 raise ValueError(
-                    f"transform: {self.transform} turns rows of float32 into {one.dtype}; return x.dtype, as "
+                    f"transform: {self.transform} turns rows of {row.dtype} into {one.dtype}; return x.dtype, as "
                     "x′.astype(x.dtype) does"
                 )
 
@@ -178,9 +179,13 @@ class Augmented:
         self.views.check(data.x.shape[1:], constants)
         # Only predictions that average need what comes from the training inputs.
         by_reference = not self.views.average
-        own = {name: Input.of(np.float32(value), by_reference=by_reference) for name, value in constants.items()}
+        own = {
+            name: Input.of(np.asarray(value, working_precision()), by_reference=by_reference)
+            for name, value in constants.items()
+        }
         if np.any(scaling.x_mean) or np.any(scaling.x_scale != 1):
-            own |= {name: Input.of(np.float32(getattr(scaling, name))) for name in ("x_mean", "x_scale")}
+            units = {name: getattr(scaling, name) for name in ("x_mean", "x_scale")}
+            own |= {name: Input.of(np.asarray(value, working_precision())) for name, value in units.items()}
         return Inputs.of(dict(inner.items) | {PREFIX + name: value for name, value in own.items()})
 
 

@@ -21,6 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from credo._dataflow import PLAIN_CALLS, as_it_is, body, walk
+from credo._precision import working_precision
 from credo.networks.functional import Network
 from credo.typing import Array, Theta
 
@@ -69,13 +70,13 @@ def cut(network: Network, fixed: Theta, x: Any) -> Cut | None:
         return found
 
     pieces = jax.eval_shape(crossing, row)
-    if not pieces or not all(np.can_cast(one.dtype, np.float32) for one in pieces):
+    if not pieces or not all(np.can_cast(one.dtype, working_precision()) for one in pieces):
         return None
     ends = np.cumsum([math.prod(one.shape) for one in pieces])
 
     def features(x: Array) -> Array:
         def of_row(row: Array) -> Array:
-            return jnp.concatenate([jnp.ravel(value).astype(jnp.float32) for value in crossing(row[None])])
+            return jnp.concatenate([jnp.ravel(value).astype(working_precision()) for value in crossing(row[None])])
 
         return jax.vmap(of_row)(x)
 

@@ -25,6 +25,7 @@ from flax import linen, nnx
 from numpyro.primitives import Messenger, apply_stack
 
 from credo import random
+from credo._precision import working_precision
 from credo.networks.convolution import with_patches
 from credo.typing import Array, Key, Theta, Tree
 
@@ -55,11 +56,11 @@ def draw_mask(key: Key, num_units: int, rate: Any, *, kind: MaskKind = "bernoull
     if kind == "gaussian":
         return 1 + jnp.sqrt(rate / (1 - rate)) * random.normal(key, (num_units,))
     # In the middle of 2²³ cells, never 0 or 1: both logarithms are finite.
-    uniform = (jax.random.bits(key, (num_units,), jnp.uint32) >> 9).astype(jnp.float32) * 2.0**-23 + 2.0**-24
+    uniform = (jax.random.bits(key, (num_units,), jnp.uint32) >> 9).astype(working_precision()) * 2.0**-23 + 2.0**-24
     if relaxed:
         dropped = jax.nn.sigmoid((_logit(rate) + _logit(uniform)) / TEMPERATURE)
     else:
-        dropped = (uniform > 1 - rate).astype(jnp.float32)
+        dropped = (uniform > 1 - rate).astype(working_precision())
     return (1 - dropped) / (1 - rate)
 
 

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 from flax import linen, nnx
 
+from credo._precision import working_precision
 from credo.networks.functional import (
     EVALUATION,
     by_path,
@@ -101,7 +102,7 @@ def _of_linen(module: Any, variables: Any, x: Array, params: Theta | None) -> An
         nonlocal num_set
         layer = context.module
         if isinstance(layer, linen.BatchNorm) and context.method_name == "__call__":
-            values = jnp.asarray(args[0], jnp.float32)
+            values = jnp.asarray(args[0], working_precision())
             axes = tuple(axis for axis in range(values.ndim) if axis != layer.axis % values.ndim)
             layer.put_variable("batch_stats", "mean", jnp.mean(values, axes))
             layer.put_variable("batch_stats", "var", jnp.var(values, axes))

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from credo._dataflow import trace
+from credo._precision import working_precision
 from credo.networks.axes import AxisFlow
 from credo.networks.functional import Network, functional
 from credo.networks.units import Group, Member
@@ -198,7 +199,7 @@ def _rows(net: Any, x: Any) -> Any:
         if inputs is None:
             name = type(net).__name__
             raise ValueError(f"x: {name} does not tell the shape of its inputs; pass an example batch (n, ...)")
-        x = jax.ShapeDtypeStruct((1, *np.atleast_1d(inputs)), jnp.float32)
+        x = jax.ShapeDtypeStruct((1, *np.atleast_1d(inputs)), working_precision())
     elif not hasattr(x, "dtype"):
         x = np.asarray(x)
     if jnp.issubdtype(x.dtype, jnp.inexact):

@@ -22,6 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from credo._precision import working_precision
 from credo.models.program import Model
 from credo.networks.symmetries import symmetries_of
 from credo.networks.units import Group
@@ -63,7 +64,7 @@ def canonical_theta(model: Model, theta: Theta, log_joint: np.ndarray | None = N
 def _groups(model: Model, theta: Theta) -> list[Group]:
     """The groups of units that neither p(y | x, theta) nor the prior tells apart."""
     rows = np.random.default_rng(0).standard_normal((_NUM_ROWS, *model.example().x.shape[1:]))
-    x = jnp.asarray(rows, jnp.float32)
+    x = jnp.asarray(rows, working_precision())
     found = symmetries_of(lambda theta: jax.tree.leaves(model.predictive(theta, x)), theta).groups
     _require_real(model, theta, found)
     log_prior = jax.jit(model.log_prior)

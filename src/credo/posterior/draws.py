@@ -8,6 +8,7 @@ import jax
 import numpy as np
 
 from credo._files import named
+from credo._precision import working_precision
 from credo.data import Scaling
 from credo.diagnostics import Diagnostics, diagnose_chains
 from credo.diagnostics._arviz import arviz
@@ -84,7 +85,7 @@ class Draws(BasePosterior):
     def chosen(self, rows: np.ndarray, weights: np.ndarray) -> "Draws":
         """Some of the draws, numbered chain after chain, as one chain with weights of its own."""
         theta = {name: leaf[rows][None] for name, leaf in self._flat[0].items()}
-        own = np.asarray(weights, np.float32)[None]
+        own = np.asarray(weights, working_precision())[None]
         return Draws(self.model, theta, self.provenance, weights=own, scaling=self.scaling, probes=self.probes)
 
     def sample(self, key: Key, num: int) -> Theta:

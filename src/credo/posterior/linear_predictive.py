@@ -16,6 +16,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from credo import random
+from credo._precision import working_precision
 from credo.covariance import Root
 from credo.data import Scaling
 from credo.models.outputs import BinaryOutputs, ClassOutputs, CorrelatedOutputs, NormalOutputs, Outputs
@@ -197,7 +198,7 @@ def linear_predictive(posterior: Linearised, x: np.ndarray, *, num_draws: int | 
         num_draws: of the outputs, where there is no closed form; 1,000 by default.
     """
     num = NUM_OUTPUT_DRAWS if num_draws is None else num_draws
-    inputs = np.asarray(posterior.scaling.inputs(x), np.float32)
+    inputs = np.asarray(posterior.scaling.inputs(x), working_precision())
     return _assembled([posterior], np.ones(1), [_packed(posterior, inputs, num)], inputs)
 
 
@@ -205,7 +206,7 @@ def linear_mixture(
     posteriors: Sequence[Linearised], weights: np.ndarray, x: np.ndarray, num_draws: int
 ) -> tuple[Predictive, np.ndarray]:
     """The marginal of several Gaussians, each under its own linearised network; and the member that each draw is of."""
-    inputs = np.asarray(posteriors[0].scaling.inputs(x), np.float32)
+    inputs = np.asarray(posteriors[0].scaling.inputs(x), working_precision())
     num = max(1, num_draws // len(posteriors))
     packed = [_packed(posterior, inputs, num, key=index) for index, posterior in enumerate(posteriors)]
     # Where nothing is left to draw, the one draw there is stands for as many as the others have.
@@ -255,7 +256,7 @@ def _packed_normal(kind: NormalOutputs, outputs: np.ndarray, covariance: np.ndar
 def _moments(kind: Outputs, outputs: np.ndarray, covariance: np.ndarray, packed: Packed) -> streaming.Moments:
     """Mean and spread of a correlated normal in closed form; of anything else (counts) from the draws."""
     weights = np.full(len(packed.noise), 1 / len(packed.noise))
-    draws = {"noise": packed.noise.astype(np.float32)}
+    draws = {"noise": packed.noise.astype(working_precision())}
     drawn = Predictive(packed.conditional_of, draws, packed.rows, weights=weights, scaling=Scaling())
     moments = drawn.fold(streaming.MOMENTS)
     if not isinstance(kind, CorrelatedOutputs):
@@ -270,7 +271,7 @@ def _assembled(
 ) -> Any:
     counts = [len(part.noise) for part in packed]
     owners = np.repeat(np.arange(len(packed)), counts)
-    draws: Theta = {"noise": np.concatenate([part.noise for part in packed]).astype(np.float32)}
+    draws: Theta = {"noise": np.concatenate([part.noise for part in packed]).astype(working_precision())}
     conditional_of, rows = packed[0].conditional_of, packed[0].rows
     if len(packed) > 1:
         draws["member"] = owners.astype(np.int32)
@@ -307,7 +308,7 @@ def _functions(prediction: Any, posterior: Linearised, num: int) -> np.ndarray:
 
 def _rows(outputs: np.ndarray, *more: np.ndarray) -> np.ndarray:
     parts = [part.reshape(len(outputs), -1) for part in (outputs, *more)]
-    return np.concatenate(parts, axis=1).astype(np.float32)
+    return np.concatenate(parts, axis=1).astype(working_precision())
 
 
 def _roots(covariance: np.ndarray) -> np.ndarray:

@@ -102,7 +102,12 @@ def _inputs(
     """The own inputs of model number `index`: those that were saved, given now, or that the model still has."""
     declared = getattr(model.inputs, "arrays", {})
     passed = {name: array for name, array in {**declared, **given}.items() if not isinstance(array, str)}
-    known = {name: in_model_units(name, array, scaling, row) for name, array in passed.items() if name in config}
+    known = {
+        # In the precision of the fit: what is given must be what was fitted with, to the bit.
+        name: in_model_units(name, array, scaling, row, config[name]["dtype"])
+        for name, array in passed.items()
+        if name in config
+    }
     Inputs.from_config(config, known)  # refuses others than those that the model was fitted with
     return Inputs.from_config(config, known | model.constants.known() | group_of(arrays, f"inputs/{index}"))
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from credo._blocks import joined
 from credo._files import named
+from credo._precision import working_precision
 from credo.data import Scaling
 from credo.diagnostics import Diagnostics
 from credo.diagnostics.student import StudentEvidence, diagnose_student
@@ -70,7 +71,7 @@ class Student(BasePosterior):
 
     def outputs(self, x: Any) -> np.ndarray:
         """The outputs of the network, (rows, outputs): everything that it says of each row."""
-        inputs = np.asarray(self.scaling.inputs(self.inputs(x)), np.float32)
+        inputs = np.asarray(self.scaling.inputs(self.inputs(x)), working_precision())
         return joined(rows_by_block(partial(_outputs, self.model, self.theta), [inputs], num_passes=1))
 
     def predict(self, x: Any, *, num_draws: int | None = None, of: str | None = None) -> Predictive:

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 
+from credo._precision import working_precision
 from credo.typing import Array, Key, Theta
 
 T = TypeVar("T")
@@ -139,5 +140,5 @@ def look(conditional_of: ConditionalOf, draws: Theta, x: np.ndarray, question: C
         return jnp.zeros(())
 
     first = {name: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype) for name, leaf in draws.items()}
-    jax.eval_shape(ask, first, jax.ShapeDtypeStruct((1, *x.shape[1:]), jnp.float32))
+    jax.eval_shape(ask, first, jax.ShapeDtypeStruct((1, *x.shape[1:]), working_precision()))
     return found[0]

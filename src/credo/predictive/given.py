@@ -5,6 +5,7 @@ from typing import Protocol
 
 import numpy as np
 
+from credo._precision import working_precision
 from credo.data import Scaling
 from credo.predictive.classes import ClassPredictive
 from credo.predictive.conditional import Conditional, is_classes, look, refuse_several_labels
@@ -37,7 +38,7 @@ def predictive(
     # Where nothing is drawn, all is one function.
     num_draws = len(next(iter(draws.values()), [None]))
     weights = np.full(num_draws, 1 / num_draws) if weights is None else np.asarray(weights, np.float64)
-    inputs = np.asarray(scaling.inputs(x), np.float32)
+    inputs = np.asarray(scaling.inputs(x), working_precision())
     conditional_of = Given(model)
     look(conditional_of, draws, inputs, refuse_several_labels)
     kind = ClassPredictive if is_classes(conditional_of, draws, inputs) else RegressionPredictive

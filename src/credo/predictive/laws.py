@@ -11,6 +11,7 @@ import numpy as np
 import numpyro.distributions as dist
 
 from credo import random
+from credo._precision import working_precision
 from credo.predictive.conditional import Conditional, ConditionalOf, each_output, is_discrete, look, sample_of
 from credo.typing import Array, Key, Theta
 
@@ -86,7 +87,7 @@ def _answers(law: Any, function: str, shape: tuple[int, ...]) -> bool:
     if not hasattr(law, function):
         return False
     try:
-        jax.eval_shape(getattr(law, function), jax.ShapeDtypeStruct(shape, jnp.float32))
+        jax.eval_shape(getattr(law, function), jax.ShapeDtypeStruct(shape, working_precision()))
     except (NotImplementedError, ImportError):  # some inverses need a library that is not among credo's
         return False
     return True

@@ -20,6 +20,7 @@ import numpy as np
 
 from credo._blocks import block_size, by_block, joined
 from credo._machine import available_cores
+from credo._precision import in_working_precision, working_precision
 from credo.data import Scaling, filled, has_target, is_observed
 from credo.predictive import streaming
 from credo.predictive.conditional import (
@@ -134,7 +135,7 @@ class Predictive:
 
     def fold(self, accumulator: streaming.Accumulator, *by_row: np.ndarray) -> Any:
         """Stream an accumulator over the draws; leaves come back with the rows as first axis."""
-        weights = jnp.asarray(self.weights, jnp.float32)
+        weights = jnp.asarray(self.weights, working_precision())
         blocks = self._blocks(partial(streaming.fold, self.conditional_of, accumulator, weights), *by_row)
         return joined(blocks)
 
@@ -148,10 +149,11 @@ class Predictive:
 
     def _blocks(self, function: Callable[..., Tree], *by_row: np.ndarray, max_rows: int | None = None) -> list[Tree]:
         """function(draws, x, *by_row) on blocks of rows of one size, spread over the cores."""
-        return rows_by_block(partial(function, self.draws), (self.x, *by_row), self.num_draws, max_rows=max_rows)
+        x = in_working_precision(self.x)
+        return rows_by_block(partial(function, self.draws), (x, *by_row), self.num_draws, max_rows=max_rows)
 
     def _refuse_if_large(self, num: int, what: str, outputs: tuple[int, ...]) -> None:
-        num_bytes = 4 * num * len(self) * math.prod(outputs)
+        num_bytes = working_precision().itemsize * num * len(self) * math.prod(outputs)
         if num_bytes > MAX_RESULT_BYTES:
             raise ValueError(
                 f"{what} of {num:,} draws × {len(self):,} rows would take {num_bytes / 2**30:.1f} GiB; predict fewer "
@@ -252,7 +254,7 @@ class RegressionPredictive(Predictive):
         levels = as_levels(level)
         known = self.with_cdf
         max_rows = max(1, BYTES_PER_BLOCK // bytes_per_row(known.conditional_of, known.draws, self.x, self.num_draws))
-        weights = jnp.asarray(self.weights, jnp.float32)
+        weights = jnp.asarray(self.weights, working_precision())
         function = partial(quantiles, known.conditional_of, weights, jnp.asarray(levels.ravel()))
         blocks = known._blocks(function, max_rows=min(max_rows, MAX_ROWS_PER_BLOCK))
         found = np.moveaxis(np.concatenate(blocks), 1, 0)
@@ -310,7 +312,7 @@ class RegressionPredictive(Predictive):
 
 def as_levels(level: Any) -> np.ndarray:
     """Levels of quantiles as an array, each between 0 and 1."""
-    levels = np.asarray(level, np.float32)
+    levels = np.asarray(level, working_precision())
     if np.any(levels <= 0) or np.any(levels >= 1):
         raise ValueError(f"quantile levels must lie between 0 and 1, got {level}")
     return levels

@@ -12,8 +12,9 @@ from credo.predictive.laws import cdf_of, has_icdf
 from credo.predictive.streaming import draw_of, over_draws
 from credo.typing import Array, Theta
 
-# Bisection halves the bracket each time: 2⁻³⁰ of it is below the resolution of float32.
-NUM_BISECTIONS = 30
+# Bisection halves the bracket each time, seven times more than the mantissa has digits: 2⁻³⁰ of it is below the
+# resolution of single precision, 2⁻⁵⁹ below that of double.
+MORE_BISECTIONS = 7
 # A bracket starts as mean ± 4 sd, which holds every quantile that a prediction is usually asked for.
 NUM_SDS = 4.0
 # It doubles until F brackets the level: from ± 4 this often, nearly to the largest number of float32, 2¹²⁸.
@@ -89,7 +90,8 @@ def _bisected(cdf: Callable[[Array], Array], level: Array, bracket: Bracket) -> 
         below = cdf(middle) < level
         return jnp.where(below, middle, low), jnp.where(below, high, middle)
 
-    return jax.lax.fori_loop(0, NUM_BISECTIONS, halve, bracket)
+    num = jnp.finfo(bracket[0].dtype).nmant + MORE_BISECTIONS
+    return jax.lax.fori_loop(0, num, halve, bracket)
 
 
 def bytes_per_row(conditional_of: ConditionalOf, draws: Theta, x: np.ndarray, num_draws: int) -> int:

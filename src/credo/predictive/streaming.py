@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 from jax.scipy.special import xlogy
 
+from credo._precision import in_working_precision
 from credo.predictive.conditional import Conditional, ConditionalOf, as_vector, covariance_of, each_output, mean_of
 from credo.predictive.laws import cdf_of, sample_rows
 from credo.predictive.missing import observed_log_prob
@@ -98,8 +99,8 @@ def fold(
 
 
 def draw_of(draws: Theta, index: Array | int) -> Theta:
-    """theta of one draw."""
-    return jax.tree.map(lambda leaf: leaf[index if len(leaf) > 1 else 0], draws)
+    """theta of one draw, in the working precision: draws may come from a fit, or a file, in another."""
+    return in_working_precision(jax.tree.map(lambda leaf: leaf[index if len(leaf) > 1 else 0], draws))
 
 
 def over_draws(function: Callable[[Theta], Tree], draws: Theta) -> Tree:

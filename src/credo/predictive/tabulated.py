@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import numpyro.distributions as dist
 
+from credo._precision import working_precision
 from credo.data import Scaling
 from credo.predictive import ClassPredictive, RegressionPredictive
 from credo.predictive.conditional import Conditional
@@ -35,7 +36,7 @@ def from_probs(probs: Any) -> ClassPredictive:
     for draw in table:
         _check_probs(draw)
     # A row's input is its own table of answers, so that it streams like that of a network.
-    rows = np.moveaxis(table.astype(np.float32, copy=False), 0, 1)
+    rows = np.moveaxis(table.astype(working_precision(), copy=False), 0, 1)
     return ClassPredictive(_categorical, _indices(rows), rows, weights=_equal(rows), scaling=Scaling())
 
 
@@ -72,7 +73,7 @@ def from_normal(mean: Any, std: Any = None, *, covariance: Any = None) -> Regres
         matrices = np.broadcast_to(_finite("covariance", covariance), (*means.shape, means.shape[2]))
         roots = _root(matrices / np.outer(unit, unit))
         conditional, table = _correlated, np.concatenate([means[..., None], roots], axis=-1)
-    rows = np.moveaxis(table, 0, 1).astype(np.float32)
+    rows = np.moveaxis(table, 0, 1).astype(working_precision())
     return RegressionPredictive(conditional, _indices(rows), rows, weights=_equal(rows), scaling=scaling)
 
 

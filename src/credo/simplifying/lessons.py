@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from credo import random
+from credo._precision import working_precision
 from credo._progress import working
 from credo.data import Data, Scaling
 from credo.data.scaling import fitted
@@ -111,7 +112,9 @@ def inputs_beyond(x: np.ndarray, num: int, beyond: Any, *, seed: int) -> np.ndar
         keys = jax.random.split(random.key(seed), num)
         constants = beyond.constants(x)
         beyond.check(x.shape[1:])
-        moved = jax.jit(jax.vmap(lambda key, row: beyond(key, row, **constants)))(keys, rows.astype(np.float32))
+        moved = jax.jit(jax.vmap(lambda key, row: beyond(key, row, **constants)))(
+            keys, rows.astype(working_precision())
+        )
         return np.asarray(moved)
     each = (num, *[1] * (x.ndim - 1))
     other, is_between = x[rng.integers(0, len(x), num)], rng.random(each) < SHARE_BETWEEN

@@ -19,6 +19,7 @@ import numpyro.distributions as dist
 from jax.flatten_util import ravel_pytree
 from numpyro.distributions import biject_to
 
+from credo._precision import working_precision
 from credo.data import is_observed
 from credo.inference.closed_form.checks import affine_weights, check_noises
 from credo.models.program import Model
@@ -167,7 +168,9 @@ class Affine(NamedTuple):
 @lru_cache(maxsize=16)
 def affine(model: Model) -> Affine:
     """The model as a linear regression; an error says what to use in place of a closed form that it has not."""
-    theta = {name: np.zeros(leaf.shape, np.float32) for name, leaf in (model.template | model.xi_template).items()}
+    theta = {
+        name: np.zeros(leaf.shape, working_precision()) for name, leaf in (model.template | model.xi_template).items()
+    }
     weights = affine_weights(model, theta)
     others = tuple(name for name in model.template if name not in weights)
     found = Affine(model, weights, others, bool(model.coupled_sites.intersection(weights)), (), ())

@@ -21,6 +21,7 @@ import optax
 
 from credo import random
 from credo._checks import require_at_least
+from credo._precision import working_precision
 from credo.inference.closed_form.affine import Affine, affine
 from credo.inference.closed_form.evidence import held_out_score, log_evidence
 from credo.inference.closed_form.exact import Exact
@@ -126,7 +127,7 @@ class ClosedForm(Method):
         num = bound.num_parameters
         # Spectrum, covariance and root in double precision; or the draws.
         stored = f"a full covariance of {num:,} of them, or {self.num_samples:,} draws"
-        return Needs(num, stored, max(8 * 4 * num**2, 4 * self.num_samples * num))
+        return Needs(num, stored, max(8 * 4 * num**2, working_precision().itemsize * self.num_samples * num))
 
     # -- the climb --------------------------------------------------------------------------------------------
 

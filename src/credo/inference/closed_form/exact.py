@@ -8,6 +8,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from credo import random
+from credo._precision import working_precision
 from credo.covariance import Blocks
 from credo.covariance.layout import Layout
 from credo.diagnostics.exact import ExactEvidence
@@ -59,9 +60,9 @@ class Exact(NamedTuple):
         _, upper = np.linalg.qr(_times(root, spread))
         lower = upper.T * np.where(np.diagonal(upper) < 0, -1.0, 1.0)
         layout = Layout.together({name: self.problem.model.template[name] for name in sorted(self.problem.weights)})
-        found = unravel(jnp.asarray(prior + _times(root, mean), jnp.float32))
+        found = unravel(jnp.asarray(prior + _times(root, mean), working_precision()))
         ordered = {name: np.asarray(found[name]) for name in self.problem.weights}
-        return ordered, Blocks({"all": lower[None].astype(np.float32)}, layout)
+        return ordered, Blocks({"all": lower[None].astype(working_precision())}, layout)
 
     def draws(self, key: Key, num: int) -> dict[str, np.ndarray]:
         """Independent draws, each leaf (1, draws, …): of the noise, and of the weights given it."""
@@ -77,8 +78,8 @@ class Exact(NamedTuple):
             for block in scale.blocks:
                 entries, one = list(problem.blocks[block].entries), self.sums.spectra[block]
                 drawn[:, entries] = one.mean(taus) + one.offset(taus, noise[:, entries])
-        weights = jax.vmap(unravel)(jnp.asarray(prior + _times(root, drawn), jnp.float32))
-        found = weights | jax.vmap(unravel_others)(jnp.asarray(values, jnp.float32))
+        weights = jax.vmap(unravel)(jnp.asarray(prior + _times(root, drawn), working_precision()))
+        found = weights | jax.vmap(unravel_others)(jnp.asarray(values, working_precision()))
         return {name: np.asarray(found[name])[None] for name in problem.model.template}
 
     def _prior(self) -> tuple[np.ndarray, Any, np.ndarray]:

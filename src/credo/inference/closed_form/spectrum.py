@@ -18,6 +18,7 @@ import jax
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
+from credo._precision import working_precision
 from credo.data import is_observed
 from credo.inference.closed_form.affine import Affine, Rows
 from credo.typing import Array, Batch, Theta
@@ -179,7 +180,7 @@ def _located(density: Any) -> NoiseScale:
     low, high = -WIDEST, WIDEST
     while True:
         # Values that single precision has, in which the model computes.
-        found = density(np.linspace(low, high, NUM_POINTS).astype(np.float32).astype(np.float64))
+        found = density(np.linspace(low, high, NUM_POINTS).astype(working_precision()).astype(np.float64))
         inside = np.flatnonzero(found.log_density > found.log_density.max() - DEPTH)
         first, last = max(inside[0] - 1, 0), min(inside[-1] + 1, NUM_POINTS - 1)
         if last - first > NUM_POINTS // 2:

@@ -29,6 +29,7 @@ import numpy as np
 import optax
 
 from credo._checks import require_at_least, require_one_of
+from credo._precision import working_precision
 from credo.data import as_data
 from credo.inference.engine import driver as engine
 from credo.inference.guide import Guide
@@ -130,7 +131,7 @@ class MCDropout(Ascent):
         bound = model if model.rows is not None else model.bind(data)
         num_masks = sum(place.num_units for place in self.places(bound))
         # phi, its gradient, and two moments of the optimiser.
-        num_bytes = 4 * 4 * (bound.num_parameters + num_masks)
+        num_bytes = 4 * working_precision().itemsize * (bound.num_parameters + num_masks)
         return Needs(bound.num_parameters, f"the weights, and masks for {num_masks:,} units", num_bytes)
 
     def status_line(self, infos: DropoutInfo) -> str:
@@ -192,7 +193,7 @@ class MCDropout(Ascent):
         if unknown:
             theta = _settled(bound, theta, unknown, train.batch(), kind, seed)
         provenance = Provenance({"name": f"{cls.__name__}.from_trained", "kind": kind}, seed, 0.0, 0)
-        rates = {place.name: np.float32(place.rate) for place in places}
+        rates = {place.name: np.asarray(place.rate, working_precision()) for place in places}
         posterior = Dropout(bound, theta, jax.tree.map(np.asarray, rates), provenance, kind=kind)
         return posterior.placed(train)
 
@@ -245,7 +246,10 @@ class MCDropout(Ascent):
         """p of each place by its name: learned, of the layer, or as set."""
         if self.kind == "concrete":
             return {place.name: jax.nn.sigmoid(phi.logits[place.name]) for place in places}
-        return {place.name: jnp.float32(self.rate if place.rate is None else place.rate) for place in places}
+        return {
+            place.name: jnp.asarray(self.rate if place.rate is None else place.rate, working_precision())
+            for place in places
+        }
 
     def healthy(self, state: DropoutState) -> Array | bool:
         return all_finite(state.phi)

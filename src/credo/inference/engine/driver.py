@@ -22,6 +22,7 @@ import numpy as np
 
 from credo import random
 from credo._machine import available_cores
+from credo._precision import for_threads
 from credo._progress import StepBar
 from credo.inference.engine import compiled
 from credo.inference.engine.chain import Chain, Group, Result, side_by_side
@@ -123,8 +124,9 @@ class Driver:
         chains = [chain for unit in units for chain in _chains_of(unit)]
         interrupted = False
         with bar, ThreadPoolExecutor(min(self.num_workers, len(units))) as pool:
+            advance = for_threads(self.advance)
             # A chain goes to the back of the queue after each chunk, so that all of them advance together.
-            running = {pool.submit(self.advance, unit): unit for unit in units if not _chains_of(unit)[0].finished}
+            running = {pool.submit(advance, unit): unit for unit in units if not _chains_of(unit)[0].finished}
             try:
                 while running:
                     for future in wait(running, return_when=FIRST_COMPLETED).done:
@@ -134,7 +136,7 @@ class Driver:
                         if stage is not None:
                             stage.note(_chains_of(unit))
                         if not _chains_of(unit)[0].finished:
-                            running[pool.submit(self.advance, unit)] = unit
+                            running[pool.submit(advance, unit)] = unit
             except BaseException as error:
                 for future in running:
                     future.cancel()

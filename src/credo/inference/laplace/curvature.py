@@ -26,6 +26,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from credo import random
+from credo._precision import working_precision
 from credo.covariance import Blocks, Diagonal, Joined, Kronecker, Root, Shrunk
 from credo.covariance.layers import Layer
 from credo.covariance.layout import Layout
@@ -38,7 +39,7 @@ Structure = Literal["full", "block", "kronecker", "diagonal", "low_rank"]
 # Subspace iteration: columns beyond the rank, and rounds. Halko, Martinsson and Tropp (2011), sections 4.4 and 4.5.
 EXTRA_COLUMNS, NUM_ROUNDS = 10, 3
 # Of the diagonal of H + P, added where rounding has left it without a root: the noise is small, and H is 10⁷ × P.
-SHARES = np.array([0.0, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0], np.float32)
+SHARES = np.array([0.0, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0])
 # An array outside of the layers has a full block of its own in the Kronecker form; beyond this it is too large for one.
 MAX_BLOCK = 4096
 
@@ -283,7 +284,7 @@ def _root_of_inverse(precision: Array) -> Array:
 
 def _damped_root_of_inverse(precision: Array) -> tuple[Array, Array]:
     """The same with the least of the shares of its diagonal added that gives it a root; and that share."""
-    diagonal, shares = jnp.diag(jnp.diagonal(precision)), jnp.asarray(SHARES)
+    diagonal, shares = jnp.diag(jnp.diagonal(precision)), jnp.asarray(SHARES, working_precision())
 
     def attempt(index: Array) -> tuple[Array, Array]:
         return index, _root_of_inverse(precision + shares[index] * diagonal)
@@ -299,4 +300,4 @@ def _damped_root_of_inverse(precision: Array) -> tuple[Array, Array]:
 def _positive_part(matrix: Array) -> Array:
     """The matrix without its negative eigenvalues: directions in which the likelihood is not at a maximum."""
     values, vectors = np.linalg.eigh(np.asarray(matrix, np.float64))
-    return jnp.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T, jnp.float32)
+    return jnp.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T, working_precision())

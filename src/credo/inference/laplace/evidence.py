@@ -21,6 +21,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from credo._precision import working_precision
 from credo.covariance import Root
 from credo.inference.laplace.curvature import Curvature, Structure, curvature_of
 from credo.inference.laplace.row_sums import Problem, log_likelihood
@@ -37,7 +38,7 @@ LEAST_PRECISION = 1e-4
 @partial(jax.jit, static_argnums=(0, 2))
 def prior_precision(model: Model, theta: Theta, names: tuple[str, ...]) -> Theta:
     """P = −∂² log p(theta) / ∂theta² of each entry, without the prior's factors: 1/scale² for a normal prior."""
-    some = {name: jnp.asarray(theta[name], jnp.float32) for name in names}
+    some = {name: jnp.asarray(theta[name], working_precision()) for name in names}
     gradient = jax.grad(lambda some: log_prior_of_latents(model, {**theta, **some}))
     # The entries are independent of each other, so that the product of the Hessian with ones is its diagonal.
     _, along = jax.jvp(gradient, (some,), (jax.tree.map(jnp.ones_like, some),))

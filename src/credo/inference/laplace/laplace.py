@@ -23,6 +23,7 @@ import numpy as np
 import optax
 
 from credo._checks import require_at_least, require_one_of
+from credo._precision import working_precision
 from credo._text import nearest
 from credo.covariance import Root
 from credo.covariance.layout import Layout
@@ -127,7 +128,11 @@ class Laplace(Wrapper):
         if self.structure not in numbers:
             numbers[self.structure] = 3 * _numbers_in_blocks(bound, names, self.structure)
         what = f"a {self.structure} covariance of {num:,} of them"
-        return Needs(bound.num_parameters, what, 4 * (numbers[self.structure] + 4 * bound.num_parameters))
+        return Needs(
+            bound.num_parameters,
+            what,
+            working_precision().itemsize * (numbers[self.structure] + 4 * bound.num_parameters),
+        )
 
     def posterior(self, model: Model, outcome: Outcome) -> Gaussian:
         """The Gaussian around the mode that the training has found."""

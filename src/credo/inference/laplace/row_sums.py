@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
+from credo._precision import working_precision
 from credo.covariance.layers import Jacobian, Layer, jacobians, layers_of, row_jacobian
 from credo.covariance.layout import Layout, single_layers
 from credo.data import is_observed
@@ -112,7 +113,7 @@ def _over_blocks(add: Callable[..., Any], start: Any, data: Batch, size: int) ->
     def body(index: Array, total: Any) -> Any:
         first = jnp.minimum(index * size, num - size)
         x, y = (jax.lax.dynamic_slice_in_dim(array, first, size) for array in (data.x, data.y))
-        return add(total, x, y, (first + jnp.arange(size) >= index * size).astype(jnp.float32))
+        return add(total, x, y, (first + jnp.arange(size) >= index * size).astype(working_precision()))
 
     return jax.lax.fori_loop(0, -(-num // size), body, start)
 

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from credo._checks import require_at_least, require_one_of
+from credo._precision import working_precision
 from credo.inference.guide import Guide
 from credo.inference.mcmc import trajectory
 from credo.inference.mcmc.adaptation import Adaptation, Tuning
@@ -93,7 +94,7 @@ class Hamiltonian(FlatSampler):
 
     def extra_bytes(self, num_parameters: int) -> int:
         # The inverse mass, its root, and the running estimate.
-        return 3 * 4 * num_parameters**2 * self.num_chains if self.mass == "full" else 0
+        return 3 * working_precision().itemsize * num_parameters**2 * self.num_chains if self.mass == "full" else 0
 
 
 @dataclass(frozen=True, kw_only=True)

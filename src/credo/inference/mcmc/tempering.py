@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from credo._checks import require_at_least
+from credo._precision import working_precision
 from credo.inference.guide import Guide
 from credo.inference.mcmc import trajectory
 from credo.inference.mcmc.adaptation import Adaptation, Tuning
@@ -230,7 +231,7 @@ class ParallelTempering(FlatSampler):
 
     def extra_bytes(self, num_parameters: int) -> int:
         # Of each replica: the position, the inverse mass and its running estimate.
-        return 5 * 4 * num_parameters * self.num_temperatures * self.num_chains
+        return 5 * working_precision().itemsize * num_parameters * self.num_temperatures * self.num_chains
 
     def posterior(self, model: Model, outcome: Outcome) -> Draws:
         draws = super().posterior(model, outcome)

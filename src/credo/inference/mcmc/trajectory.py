@@ -22,6 +22,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from credo._precision import working_precision
 from credo.random import mix
 from credo.typing import Array, Key
 
@@ -300,7 +301,7 @@ def _uniform(seed: Array, number: Array) -> Array:
     """A uniform that is a hash of a counter: threefry in the loop would cost as much as all bookkeeping."""
     bits = mix(seed + number.astype(jnp.uint32) * jnp.uint32(0x9E3779B9))
     # The middles of 2²³ equal intervals: exact in single precision, and never 0 or 1.
-    return ((bits >> 9).astype(jnp.float32) + 0.5) * 2.0**-23
+    return ((bits >> 9).astype(working_precision()) + 0.5) * 2.0**-23
 
 
 def _where(condition: Array, yes: Any, no: Any) -> Any:

@@ -15,6 +15,7 @@ import numpy as np
 
 from credo import random
 from credo._checks import require_at_least, require_one_of, require_positive
+from credo._precision import working_precision
 from credo.inference.method import Method, all_finite
 from credo.inference.outcome import Outcome
 from credo.inference.plan import Plan
@@ -159,7 +160,7 @@ class Dynamics(Sampler):
         state = self._restarted(restart_key, model, state, place)
         gradient_of = jax.grad(lambda theta: _with_parts(model.log_parts(theta, batch)), has_aux=True)
         gradient, (log_prior, log_likelihood) = gradient_of(state.theta)
-        step_size = jnp.asarray(self.schedule(place), jnp.float32)
+        step_size = jnp.asarray(self.schedule(place), working_precision())
         epsilon = step_size / batch.total
         mean_square = self._learned(state.mean_square, gradient, batch.total, place)
         # G is a number where there is no preconditioner, and costs nothing.

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from credo._checks import require_at_least, require_positive
+from credo._precision import working_precision
 from credo.typing import Array
 
 Schedule = Callable[[Any], Any]
@@ -34,7 +35,7 @@ class Constant:
         require_positive(size=self.size)
 
     def __call__(self, step: Any) -> Array:
-        return jnp.asarray(self.size, jnp.float32)
+        return jnp.asarray(self.size, working_precision())
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class Polynomial:
             raise ValueError(f"power must be at most 1, or the chain stops at a finite distance; got {self.power}")
 
     def __call__(self, step: Any) -> Array:
-        return self.first * (1 + jnp.asarray(step, jnp.float32) / self.delay) ** -self.power
+        return self.first * (1 + jnp.asarray(step, working_precision()) / self.delay) ** -self.power
 
 
 @dataclass(frozen=True)
@@ -88,14 +89,14 @@ class Cosine:
         require_at_least(1, num_steps=self.num_steps)
 
     def __call__(self, step: Any) -> Array:
-        left = 1 - jnp.asarray(step, jnp.float32) / self.num_steps
+        left = 1 - jnp.asarray(step, working_precision()) / self.num_steps
         # The same as the cosine, without its loss of digits towards the end.
         return self.first * jnp.sin(jnp.pi / 2 * jnp.clip(left, 0, 1)) ** 2
 
 
 def check(schedule: Schedule, num_steps: int) -> None:
     """Refuse a schedule that does not give a positive size at every step of a cycle."""
-    sizes = np.asarray(jax.vmap(lambda step: jnp.asarray(schedule(step), jnp.float32))(jnp.arange(num_steps)))
+    sizes = np.asarray(jax.vmap(lambda step: jnp.asarray(schedule(step), working_precision()))(jnp.arange(num_steps)))
     if sizes.shape != (num_steps,):
         raise ValueError(f"step_size must give one number per step, got an array of shape {sizes.shape[1:]}")
     bad = ~(np.isfinite(sizes) & (sizes >= 0))

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from credo._checks import require_at_least
+from credo._precision import working_precision
 from credo._text import nearest
 from credo.covariance import Blocks, Diagonal, LowRank, Root
 from credo.covariance.layout import Layout, Template
@@ -89,7 +90,7 @@ class LowRankFamily(Family):
         rank = min(self.rank, _size(template))
         rng = np.random.default_rng(list(template).index(name))
         columns = rng.standard_normal((*template[name].shape, rank), np.float32)
-        return jnp.asarray(0.1 / np.sqrt(rank) * columns, jnp.float32)
+        return jnp.asarray(0.1 / np.sqrt(rank) * columns, working_precision())
 
     def _masks(self, template: Template) -> dict[str, np.ndarray]:
         """L is lower triangular: entry i has columns 0 to i. Only the first r entries of theta notice."""
@@ -98,7 +99,7 @@ class LowRankFamily(Family):
             if first >= rank - 1:
                 break
             rows = first + np.arange(math.prod(leaf.shape))
-            masks[name] = (rows[:, None] >= np.arange(rank)).astype(np.float32).reshape(*leaf.shape, rank)
+            masks[name] = (rows[:, None] >= np.arange(rank)).astype(working_precision()).reshape(*leaf.shape, rank)
             first += math.prod(leaf.shape)
         return masks
 
@@ -120,9 +121,9 @@ class BlockFamily(Family):
         phi = {}
         for group, (num, width) in self._shapes(template).items():
             # The logarithm of the diagonal is learned; what fills up the last block stays at one.
-            diagonal = np.full(num * width, math.log(scale), np.float32)
+            diagonal = np.full(num * width, math.log(scale), working_precision())
             diagonal[self.layout(template).sizes()[group] :] = 0.0
-            phi[group] = jnp.asarray(np.eye(width, dtype=np.float32) * diagonal.reshape(num, width, 1))
+            phi[group] = jnp.asarray(np.eye(width, dtype=working_precision()) * diagonal.reshape(num, width, 1))
         return phi
 
     def root(self, phi: Theta, template: Template) -> Blocks:
@@ -187,7 +188,7 @@ class FlowFamily(Family):
         # f is the identity while the outer matrix is zero; an inner one at zero too would have no gradient.
         rng = np.random.default_rng(num)
         inner = rng.standard_normal(shapes["inner"], np.float32) / np.sqrt(max(num / 2, 1))
-        return FullRank().init(template, scale) | warp | {"warp/inner": jnp.asarray(inner, jnp.float32)}
+        return FullRank().init(template, scale) | warp | {"warp/inner": jnp.asarray(inner, working_precision())}
 
     def root(self, phi: Theta, template: Template) -> Warp:
         layers = {name: phi[f"warp/{name}"] for name in self._shapes(_size(template))}

@@ -38,7 +38,7 @@ def evidence(posterior: "Gaussian | Flow", data: Batch) -> ElboEvidence:
     if short is not None:
         model, data = short.model, short.batch(data)
     weights = np.asarray(log_weights(model, *posterior.centre_and_root, keys, data), np.float64)
-    weights += 0.0 if short is None else short.constant
+    weights = weights + (0.0 if short is None else short.constant)
     if not np.all(np.isfinite(weights)):
         return ElboEvidence()
     _, k_hat = arviz.psislw(weights - weights.max())

@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from credo._precision import working_precision
 from credo.covariance import Diagonal
 from credo.inference.guide import Guide
 from credo.inference.method import all_finite
@@ -82,7 +83,7 @@ class IVON(Optimised):
         bound = model if model.rows is not None else model.bind(data)
         num = bound.num_parameters
         stored = f"a Gaussian of {2 * num:,} variational parameters ({num:,} means, {num:,} scales)"
-        return Needs(num, stored, 4 * 5 * num)
+        return Needs(num, stored, working_precision().itemsize * 5 * num)
 
     def status_line(self, infos: VIInfo) -> str:
         return f"ELBO {float(np.mean(infos.elbo[-SMOOTHING_STEPS:])):.5g}"
@@ -91,7 +92,7 @@ class IVON(Optimised):
         mean = {name: theta[name] for name in model.template}
         zeros = {name: jnp.zeros(leaf.shape) for name, leaf in mean.items()}
         curvature = {name: jnp.full(leaf.shape, self.initial_curvature) for name, leaf in mean.items()}
-        return IVONState(jnp.array(0), mean, zeros, curvature, jnp.array(data.total, jnp.float32))
+        return IVONState(jnp.array(0), mean, zeros, curvature, jnp.array(data.total, working_precision()))
 
     def step(self, key: Key, model: Model, state: IVONState, batch: Batch) -> tuple[IVONState, VIInfo]:
         precision = self.prior_precision(model, state.num_data)

@@ -24,6 +24,7 @@ import numpy as np
 import optax
 
 from credo._checks import require_at_least
+from credo._precision import working_precision
 from credo.covariance import Diagonal, LowRank
 from credo.inference.guide import Guide
 from credo.inference.needs import Needs
@@ -190,7 +191,11 @@ class SWAG(Ascent):
         num, columns = bound.num_parameters, self.num_columns
         kept = f" and the last {columns} iterates" if columns else ""
         # Beside these: theta, its gradient and the momentum.
-        return Needs(num, f"mean and variance of {self.num_collected:,} iterates{kept}", 4 * (5 + columns) * num)
+        return Needs(
+            num,
+            f"mean and variance of {self.num_collected:,} iterates{kept}",
+            working_precision().itemsize * (5 + columns) * num,
+        )
 
     # -- the engine's functions ----------------------------------------------------------------------------
 

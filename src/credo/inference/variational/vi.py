@@ -19,6 +19,7 @@ import numpy as np
 import optax
 
 from credo._checks import require_at_least, require_one_of
+from credo._precision import working_precision
 from credo.covariance import Root
 from credo.inference.guide import Guide
 from credo.inference.method import Method, all_finite
@@ -159,7 +160,11 @@ class BayesByBackprop(Ascent):
         # phi, its gradient, and two moments of the optimiser.
         kind = "Gaussian" if self.chosen_family.is_gaussian else "flow"
         parts = f"{bound.num_parameters:,} in its mean, {of_root:,} in its root"
-        return Needs(bound.num_parameters, f"a {kind} of {num:,} variational parameters ({parts})", 4 * 4 * num)
+        return Needs(
+            bound.num_parameters,
+            f"a {kind} of {num:,} variational parameters ({parts})",
+            4 * num * working_precision().itemsize,
+        )
 
     def status_line(self, infos: VIInfo) -> str:
         return f"ELBO {float(np.mean(infos.elbo[-SMOOTHING_STEPS:])):.5g}"

@@ -9,6 +9,7 @@ import numpy as np
 
 from credo import random
 from credo._checks import require_at_least, require_positive
+from credo._precision import working_precision
 from credo.models.augmentations.augmentation import Augmentation
 from credo.typing import Array, Key
 
@@ -37,7 +38,7 @@ class Interpolate(Augmentation):
     nearest_of: int
 
     def constants(self, x: np.ndarray) -> dict[str, np.ndarray]:
-        return {"points": np.asarray(x, np.float32)}
+        return {"points": np.asarray(x, working_precision())}
 
     def __call__(self, key: Key, x: Array, **constants: Any) -> Array:
         points = jnp.asarray(constants["points"])

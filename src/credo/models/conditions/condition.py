@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from credo._precision import working_precision
 from credo.data import Data
 from credo.typing import Array
 
@@ -184,7 +185,7 @@ def checked_points(name: str, x: Any, num_axes: int | None = None) -> np.ndarray
         row = int(np.argwhere(~np.isfinite(points))[0, 0])
         raise ValueError(f"{start} with NaN or infinity, first in row {row}; drop or fill such rows")
     # Real numbers, which have derivatives, in the precision that compiled code will see.
-    kind = jax.dtypes.canonicalize_dtype(points.dtype if points.dtype.kind == "f" else np.float32)
+    kind = jax.dtypes.canonicalize_dtype(points.dtype if points.dtype.kind == "f" else working_precision())
     return points.astype(kind, copy=False)
 
 

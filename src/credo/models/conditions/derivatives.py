@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from credo._checks import require_at_least
+from credo._precision import working_precision
 from credo.typing import Array
 
 
@@ -60,4 +61,4 @@ def gradients(function: Callable[[Array], Array], x: Array) -> Array:
 def units(shape: tuple[int, ...]) -> np.ndarray:
     """The unit directions of a row of this shape, (entries, …)."""
     num = int(np.prod(shape))
-    return np.eye(num, dtype=np.float32).reshape(num, *shape)
+    return np.eye(num, dtype=working_precision()).reshape(num, *shape)

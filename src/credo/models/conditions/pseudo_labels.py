@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from credo._precision import working_precision
 from credo.data import Data
 from credo.models.conditions.columns import in_sds
 from credo.models.conditions.condition import PREFERRED, Function, Labelled, checked_points
@@ -103,7 +104,7 @@ def _classes(simple: Any, x: np.ndarray, y: np.ndarray, labelled: np.ndarray) ->
     probs = np.where(np.isfinite(probs), probs, 0.0)
     labels = np.asarray(fitted.classes_)[probs.argmax(axis=1)]
     confidence = np.minimum(probs.max(axis=1), MAX_CONFIDENCE)
-    return {"labels": labels.astype(np.int32), "confidence": confidence.astype(np.float32)}
+    return {"labels": labels.astype(np.int32), "confidence": confidence.astype(working_precision())}
 
 
 def _numbers(simple: Any, x: np.ndarray, y: np.ndarray, labelled: np.ndarray) -> dict[str, np.ndarray]:
@@ -119,9 +120,9 @@ def _numbers(simple: Any, x: np.ndarray, y: np.ndarray, labelled: np.ndarray) ->
             f"simple: {_called(simple)} does not tell how sure it is of a number, predict(x, return_std=True); pass "
             "one that does, such as sklearn.gaussian_process.GaussianProcessRegressor"
         ) from error
-    targets, scales = (np.asarray(value, np.float32).reshape(len(value), -1) for value in (targets, scales))
+    targets, scales = (np.asarray(value, working_precision()).reshape(len(value), -1) for value in (targets, scales))
     least = LEAST_SCALE * np.std(y[whole], axis=0)
-    return {"targets": targets, "precision": (1 / np.maximum(scales, least) ** 2).astype(np.float32)}
+    return {"targets": targets, "precision": (1 / np.maximum(scales, least) ** 2).astype(working_precision())}
 
 
 def _fitted(simple: Any, asks: str, x: np.ndarray, y: np.ndarray, labelled: np.ndarray) -> Any:

@@ -11,6 +11,7 @@ import numpy as np
 import numpyro.distributions as dist
 
 from credo._checks import require_one_of, require_positive
+from credo._precision import working_precision
 from credo._text import nearest
 from credo.models.priors.by_path import as_prior
 from credo.models.priors.transferred import Transferred, TransferStructure
@@ -145,10 +146,10 @@ def _of_gaussian(posterior: Any, paths: Sequence[str]) -> Known:
         def row(entry: Array) -> Array:
             parts = np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:-1])
             pick = {
-                path: (part == entry).astype(np.float32).reshape(np.shape(mean[path]))
+                path: (part == entry).astype(working_precision()).reshape(np.shape(mean[path]))
                 for path, part in zip(paths, parts, strict=True)
             }
-            zeros = {name: np.zeros(shape, np.float32) for name, shape in posterior.root.shapes().items()}
+            zeros = {name: np.zeros(shape, working_precision()) for name, shape in posterior.root.shapes().items()}
             noise = posterior.root.transposed(zeros | {path: one for path, one in pick.items() if path in covered})
             return jax.numpy.concatenate([jax.numpy.ravel(leaf) for leaf in noise.values()])
 

@@ -23,6 +23,7 @@ import optax
 
 from credo import random
 from credo._checks import require_at_least
+from credo._precision import working_precision
 from credo.data import as_inputs
 from credo.models.priors.base import Prior
 from credo.models.priors.by_path import ByPath
@@ -72,7 +73,7 @@ def matching(net: Any, like: Any, x: Any, *, num_steps: int = 500, seed: int = 0
     True
     """
     require_at_least(1, num_steps=num_steps)
-    points = jnp.asarray(as_inputs(x), jnp.float32)
+    points = jnp.asarray(as_inputs(x), working_precision())
     network = functional(net, points)
     _check_output(network, points)
     target = _curves(like, points)
@@ -108,7 +109,7 @@ def _minimise(network: Network, points: Array, target: Curves, key: Key, num_ste
     # From `fan_in`, functions of about the right size. From N(0, 1) all scales shrink together, into weights so small
     # that the network is linear, and stay there: at twice the distance, for 50 units of tanh and a smooth process.
     fan_in = {path: network.fan_in[path] if value.ndim > 1 else 1 for path, value in network.params.items()}
-    start = {path: jnp.asarray(-0.5 * np.log(number), jnp.float32) for path, number in fan_in.items()}
+    start = {path: jnp.asarray(-0.5 * np.log(number), working_precision()) for path, number in fan_in.items()}
 
     def run(start: Theta, key: Key) -> Theta:
         (found, _), _ = jax.lax.scan(step, (start, optimizer.init(start)), jax.random.split(key, num_steps))
@@ -139,9 +140,9 @@ def _curves(like: Any, points: Array) -> Curves:
     num = points.shape[0]
     if callable(like):
         at = np.asarray(points)
-        root = jnp.asarray(_root(np.asarray(like(at, at), np.float64), num), jnp.float32)
+        root = jnp.asarray(_root(np.asarray(like(at, at), np.float64), num), working_precision())
         return lambda key, size: jax.random.normal(key, (size, num)) @ root.T
-    samples = np.asarray(like, np.float32)
+    samples = np.asarray(like, working_precision())
     if samples.ndim != 2 or samples.shape[1] != num or len(samples) < 2 or not np.all(np.isfinite(samples)):
         raise ValueError(
             f"like: an array of shape {samples.shape}; pass a kernel, or at least two curves of finite values at the "

@@ -15,6 +15,7 @@ from jax.scipy.special import gammaln
 from numpyro.distributions import constraints
 
 from credo._checks import require_one_of, require_positive
+from credo._precision import working_precision
 from credo.models.priors.base import Described, Parameter, Prior, positive
 from credo.models.priors.independent import Laplace, Normal
 from credo.typing import Array, Key
@@ -160,7 +161,7 @@ def _norm(vector: Array) -> Array:
 
 def _check_penalty(penalty: Penalty, parameter: Parameter) -> None:
     """Refuse what is no penalty, at a value that is as good as any."""
-    value = np.random.default_rng(0).normal(size=parameter.shape).astype(np.float32)
+    value = np.random.default_rng(0).normal(size=parameter.shape).astype(working_precision())
     with jax.ensure_compile_time_eval():
         found = np.asarray(penalty(jnp.asarray(value)))
     if found.shape or not np.isfinite(found) or found < 0:

@@ -15,6 +15,7 @@ import numpyro
 import numpyro.distributions as dist
 from numpyro.distributions import constraints
 
+from credo._precision import working_precision
 from credo.models.priors.base import Drawn, Parameter, Prior, draw, inputs_of
 from credo.typing import Array, Key
 
@@ -89,7 +90,7 @@ class Transferred:
         else:
             arrays |= {_scale(path): spread[path] for path in mean}
         structure: Any = "full" if isinstance(spread, np.ndarray) else "diagonal"
-        single = {name: np.asarray(value, np.float32) for name, value in arrays.items()}
+        single = {name: np.asarray(value, working_precision()) for name, value in arrays.items()}
         return cls({path: value.shape for path, value in mean.items()}, structure, others, single, **more)
 
     def __call__(self, parameter: Parameter) -> dist.Distribution:
