@@ -320,7 +320,7 @@ class Model(Densities):
         sample = bound.sample_conditioned_prior if bound.factors else bound.sample_prior
         draws = sample(random.key(seed), num_draws)
         if bound.local_noise(num_draws):
-            draws[LOCAL_NOISE] = jax.random.bits(random.key(seed), (num_draws,))
+            draws[LOCAL_NOISE] = jax.random.bits(random.key(seed), (num_draws,), jnp.uint32)
         return predictive(bound, draws, inputs)
 
     def graph(self) -> "Graph":

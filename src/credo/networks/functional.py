@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import linen, nnx
 
+from credo._precision import in_working_precision
 from credo.networks.fan_in import fan_ins
 from credo.networks.masks import open_nnx, opened_equinox, opened_linen, with_masks
 from credo.networks.zoo import REGISTRY, ZooNetwork
@@ -197,7 +198,7 @@ def _network(
     """The network `call(tree, x)`, whose parameters are the floating-point arrays of the tree."""
     named, structure = by_path(tree)
     # Copies: the caller may write into a NumPy array later, or donate the buffers of a module in training.
-    params = {name: np.array(leaf) for name, leaf in named if is_inexact(leaf)}
+    params = in_working_precision({name: np.array(leaf) for name, leaf in named if is_inexact(leaf)})
     if not params:
         raise ValueError(f"{_name(net)} has no trainable parameters: none of its arrays is of a floating type")
     if len(params) < sum(is_inexact(leaf) for _, leaf in named):
@@ -205,7 +206,8 @@ def _network(
 
     def apply(theta: Theta, x: Array) -> Array:
         values = [theta[name] if name in params else leaf for name, leaf in named]
-        return call(jax.tree_util.tree_unflatten(structure, values), x)
+        # A network may compute in a precision of its own; what is made of its outputs is in the working one.
+        return in_working_precision(call(jax.tree_util.tree_unflatten(structure, values), x))
 
     return Network(with_masks(apply), params, fan_ins(params, outputs_first=outputs_first), config)
 

@@ -1,13 +1,14 @@
 """What every posterior is: the protocol, how it came about, and what posteriors of one model share."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
 from credo import random
+from credo._precision import working_precision
 from credo.data import Data, Scaling, as_inputs
 from credo.diagnostics import Diagnostics
 from credo.diagnostics.compression import Compression
@@ -29,7 +30,7 @@ class Provenance:
     """How a posterior came about: the method and its settings, the seed, the time, and the size of the data.
 
     `why` says why this method, where the user left that open (`"auto"`). `compression` tells what was saved and lost,
-    where the posterior was made smaller since (`credo.compress`).
+    where the posterior was made smaller since (`credo.compress`). `precision` is that of the fit.
     """
 
     method: dict[str, Any]
@@ -39,6 +40,7 @@ class Provenance:
     interrupted: bool = False
     why: str = ""
     compression: Compression | None = None
+    precision: str = field(default_factory=lambda: str(working_precision()))
 
     @classmethod
     def from_dict(cls, config: dict[str, Any]) -> "Provenance":

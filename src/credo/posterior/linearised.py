@@ -20,6 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from credo._blocks import block_size, by_block, joined
+from credo._precision import in_working_precision
 from credo.covariance import Root
 from credo.covariance.layers import Layer, layers_of
 from credo.covariance.root import Function
@@ -62,6 +63,7 @@ class Linearisation(NamedTuple):
 @partial(jax.jit, static_argnums=0)
 def output_moments(linearisation: Linearisation, mean: Theta, root: Root, x: Array) -> tuple[Array, Array]:
     """o(x, theta*), (rows, K), and J Σ Jᵀ, (rows, K, K)."""
+    mean, root = in_working_precision((mean, root))
     function = linearisation.function(mean)
     outputs = function({}, x)
     covariance = root.output_covariance(function, mean, x, linearisation.layers)
@@ -71,6 +73,7 @@ def output_moments(linearisation: Linearisation, mean: Theta, root: Root, x: Arr
 @partial(jax.jit, static_argnums=0)
 def output_features(linearisation: Linearisation, mean: Theta, root: Root, x: Array) -> Array:
     """J √Σ of all uncertain arrays, (rows, K, entries of ε)."""
+    mean, root = in_working_precision((mean, root))
     return root.output_features(linearisation.function(mean), mean, x)
 
 

@@ -1,5 +1,6 @@
 """Loading posteriors: the inverse of `saving`, of whatever kind they are."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -10,6 +11,7 @@ import numpy as np
 
 from credo import models, networks
 from credo._files import group_of, read_arrays, read_json, require_unaltered
+from credo._precision import working_precision
 from credo._version import __version__
 from credo.data import Scaling
 from credo.models.inputs import Inputs, in_model_units
@@ -62,7 +64,20 @@ def load(
         for index, (one, config) in enumerate(zip(models, configs, strict=True))
     )
     stored = Stored(source, manifest, arrays, bound)
-    return _unpacked(stored, scaling=scaling, probes=stored.arrays.get("probes"))
+    posterior = _unpacked(stored, scaling=scaling, probes=stored.arrays.get("probes"))
+    _tell_precision(source, posterior.provenance)
+    return posterior
+
+
+def _tell_precision(source: Path, provenance: Provenance) -> None:
+    """The other way round nothing is lost: double precision holds what a fit in single precision has found."""
+    if provenance.precision == "float64" and working_precision() != np.float64:
+        warnings.warn(
+            f"{source} was fitted in double precision, and JAX is set to single: predictions are rounded to about "
+            'seven digits; for all of them, call jax.config.update("jax_enable_x64", True) first, or set '
+            "JAX_ENABLE_X64=1",
+            stacklevel=3,
+        )
 
 
 def _unpacked(stored: Stored, *, scaling: Scaling, probes: np.ndarray | None) -> Any:

@@ -20,6 +20,7 @@ import jax
 import numpy as np
 
 from credo._files import read_json, remove_partial, require_unaltered, write_json
+from credo._precision import working_precision
 from credo._version import __version__
 from credo.inference.engine.checkpoint import CheckpointError, unwritable
 from credo.inference.method import Method
@@ -140,6 +141,7 @@ def identity_of(method: Method, models: Sequence[Model], data: Iterable[Batch | 
     return {
         "method": settings,
         "seed": seed,
+        "precision": str(working_precision()),
         "model": [
             {
                 "program": getattr(one.program, "__qualname__", type(one.program).__name__),

@@ -182,7 +182,7 @@ def nuts(
     start, value_and_grad, step, back = _whitened(point, log_density, step_size, inverse_mass)
     momentum_key, tree_key = jax.random.split(key)
     momentum = jax.random.normal(momentum_key, start.position.shape)
-    sides, leaf_seed, subtree_seed = jax.random.bits(tree_key, (3,))
+    sides, leaf_seed, subtree_seed = jax.random.bits(tree_key, (3,), jnp.uint32)
     energy = _energy(start.log_density, momentum)
 
     def end(leaf: _Leaf, ahead: float = 0.5) -> Array:
