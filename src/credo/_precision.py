@@ -30,15 +30,16 @@ def working_precision() -> np.dtype[Any]:
 
 
 def in_working_precision(tree: Tree) -> Tree:
-    """Arrays of which those of single or double precision have the working one; others stay as they are.
+    """A tree whose arrays of single or double precision have the working one; whatever else it holds stays as it is.
 
     >>> in_working_precision({"w": np.zeros(2, np.float64), "number": np.arange(2)})["w"].dtype == working_precision()
     True
     """
     precision = working_precision()
+    other = np.dtype(np.float32 if precision == np.float64 else np.float64)
 
     def cast(leaf: Any) -> Any:
-        return leaf.astype(precision) if leaf.dtype in (np.float32, np.float64) and leaf.dtype != precision else leaf
+        return leaf.astype(precision) if getattr(leaf, "dtype", None) == other else leaf
 
     return jax.tree.map(cast, tree)
 

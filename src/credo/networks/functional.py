@@ -206,7 +206,8 @@ def _network(
 
     def apply(theta: Theta, x: Array) -> Array:
         values = [theta[name] if name in params else leaf for name, leaf in named]
-        # A network may compute in a precision of its own; what is made of its outputs is in the working one.
+        # Convolutions refuse numbers of mixed precision, and a network may give its outputs a precision of their own.
+        values, x = in_working_precision((values, x))
         return in_working_precision(call(jax.tree_util.tree_unflatten(structure, values), x))
 
     return Network(with_masks(apply), params, fan_ins(params, outputs_first=outputs_first), config)
