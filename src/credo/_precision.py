@@ -26,7 +26,7 @@ def working_precision() -> np.dtype[Any]:
     ...     working_precision()
     dtype('float64')
     """
-    return np.dtype(np.float64 if jax.config.jax_enable_x64 else np.float32)
+    return np.dtype(jax.dtypes.canonicalize_dtype(float))
 
 
 def in_working_precision(tree: Tree) -> Tree:

@@ -10,11 +10,12 @@ import credo
 from credo import random, testing
 from credo._precision import for_threads, working_precision
 from credo.data import Scaling
-from credo.inference.engine.fit_folder import FitFolder
+from credo.inference.engine.fit_folder import FitFolder, identity_of
 from credo.inference.registry import METHODS
 from credo.models.sites import Xi
 from credo.posterior.saving import pack
 from tests.contract.test_methods import PRIORS, TINY
+from tests.kills import fit_through_kills, write_at_every_chunk
 
 X = np.linspace(-2, 2, 5)
 # One method for each way in which a posterior predicts.
@@ -36,7 +37,11 @@ def single_leaves(arrays):
     return {name: leaf.dtype for name, leaf in arrays.items() if leaf.dtype == np.float32}
 
 
-@pytest.mark.quick
+def mostly_full(names, *chosen):
+    """All names, those that are not chosen only in the long run."""
+    return [name if name in chosen else pytest.param(name, marks=pytest.mark.full) for name in names]
+
+
 @pytest.mark.parametrize("name", sorted(METHODS))
 def test_contract(name, double, tmp_path):
     """All that is kept, drawn and predicted has double precision, and is the same on its way through files."""
@@ -68,7 +73,7 @@ def assert_rounded_where_jax_is_set_to_single(folder, mean):
     assert not np.array_equal(found, mean)
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", mostly_full(KINDS, "laplace", "nuts"))
 def test_a_posterior_of_single_precision_predicts_in_double(name):
     posterior = case_of(name).posterior
     before, y = posterior.predict(X), np.full(5, 10.0)
@@ -81,13 +86,21 @@ def test_a_posterior_of_single_precision_predicts_in_double(name):
         assert np.all(np.isfinite(before.log_prob(y)))
 
 
+def test_killed_run_goes_on_to_the_same_bits(double, tmp_path, monkeypatch):
+    case = case_of("nuts")
+    write_at_every_chunk(monkeypatch)
+    found, num_kills = fit_through_kills(monkeypatch, tmp_path, case.fit, every=3)
+    assert num_kills >= 1
+    assert testing.same_bits(found, case.posterior)
+
+
 def test_a_run_goes_on_in_its_own_precision_only(tmp_path):
     identities = []
     for precise in (False, True):
         with jax.enable_x64(precise):
             case = case_of("map")
             model = case.model.bind(case.data)
-            identities.append(credo.inference.engine.fit_folder.identity_of(case.method, [model], [], 0))
+            identities.append(identity_of(case.method, [model], [], 0))
     with FitFolder(tmp_path, identities[0], resume=False):
         pass
     with pytest.raises(ValueError, match="its precision differ"), FitFolder(tmp_path, identities[1], resume=True):
@@ -118,6 +131,15 @@ def test_theta_has_the_working_precision_whenever_the_model_was_bound():
         assert model.example().x.dtype == np.float64
         again = credo.models.regression(credo.networks.MLP([2], out=1)).bind((np.zeros((3, 1)), np.zeros(3)))
         assert again.rows == model.rows
+
+
+def test_a_network_meets_one_precision(double):
+    """Products of mixed precision are refused by JAX's own primitives, of which convolutions are made."""
+    net = (lambda params, x: jax.lax.dot(x, params["w"]), {"w": np.ones((3, 1), np.float32)})
+    network = credo.networks.functional(net)
+    assert network.params["w"].dtype == np.float64
+    for dtype in (np.float32, np.float64):
+        assert network.apply({"w": np.ones((3, 1), dtype)}, np.ones((2, 3), np.float32)).dtype == np.float64
 
 
 def test_constants_are_rounded_and_widened():

@@ -74,7 +74,8 @@ class Sites(Messenger):
         self, theta: Theta, xi: Theta, local_key: Callable[[], Key] | None = None, *, gaps: bool = False
     ) -> None:
         super().__init__(None)
-        self.values = {**xi, **theta}
+        # theta may be of a fit in another precision.
+        self.values = in_working_precision({**xi, **theta})
         self.local_key = local_key
         self.gaps = gaps
         self.log_jacobian: Array = jnp.zeros(())
