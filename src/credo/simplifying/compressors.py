@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -46,13 +46,13 @@ class Source:
         return self.draws.num_chains * self.draws.num_draws
 
 
-def as_they_are(draws: Draws) -> Draws:
-    """Draws in single precision."""
-    return draws
+def in_single_precision(draws: Draws) -> Draws:
+    """Draws in single precision, also those of a fit in double."""
+    return replace(draws, theta={name: leaf.astype(np.float32, copy=False) for name, leaf in draws.theta.items()})
 
 
 STORAGES: dict[str, Callable[[Draws], Any]] = {
-    "float32": as_they_are,
+    "float32": in_single_precision,
     "bf16": lambda draws: Quantised.of(draws, "bf16"),
     "int8": lambda draws: Quantised.of(draws, "int8"),
 }
