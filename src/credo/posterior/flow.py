@@ -9,6 +9,7 @@ import numpy as np
 
 from credo import random
 from credo._files import named
+from credo._precision import in_working_precision
 from credo.covariance import Root
 from credo.covariance.warp import Warp
 from credo.data import Scaling
@@ -94,6 +95,8 @@ class Flow(BasePosterior):
 
 @jax.jit
 def _draws(location: Theta, warp: Warp, keys: Key) -> tuple[Theta, jax.Array]:
+    location, warp = in_working_precision((location, warp))
+
     def draw(key: Key) -> tuple[Theta, jax.Array]:
         offset, log_q = warp.draw_and_log_q(key)
         return {name: location[name] + offset[name] for name in location}, log_q

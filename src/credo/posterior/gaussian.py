@@ -8,6 +8,7 @@ import jax
 import numpy as np
 
 from credo._files import named
+from credo._precision import in_working_precision
 from credo.covariance import Root
 from credo.data import Scaling
 from credo.diagnostics import Diagnostics
@@ -119,6 +120,8 @@ class Gaussian(Linearised):
 
 @jax.jit
 def _draws(mean: Theta, root: Root, keys: Key) -> Theta:
+    mean, root = in_working_precision((mean, root))
+
     def draw(key: Key) -> Theta:
         offset = root.draw(key)
         # Arrays that the root does not cover are certain.
