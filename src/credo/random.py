@@ -73,6 +73,8 @@ def _polynomial(coefficients: Sequence[float], w: Array) -> Array:
 
 def mix(bits: Array) -> Array:
     """A bijection of 32-bit words in which each input bit flips each output bit about half the time (Wellons, 2018)."""
+    # Wider words, which JAX draws by default in double precision, would not wrap around.
+    bits = bits.astype(jnp.uint32)
     bits = (bits ^ (bits >> 16)) * jnp.uint32(0x7FEB352D)
     bits = (bits ^ (bits >> 15)) * jnp.uint32(0x846CA68B)
     return bits ^ (bits >> 16)

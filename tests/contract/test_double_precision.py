@@ -157,6 +157,7 @@ def test_noise_is_the_same_in_both_precisions():
     with jax.enable_x64(True):
         double = random.normal(random.key(0), (1000,))
         assert double.dtype == np.float64
+        assert random.mix(jax.random.bits(random.key(0))).dtype == np.uint32
         # A row that differs in its last digits only is another row.
         assert random.content(np.array([0.1])) != random.content(np.array([0.1 + 1e-15]))
     np.testing.assert_allclose(double, single, rtol=1e-5, atol=1e-6)

@@ -44,7 +44,7 @@ def chains(step: Step, starts: Array, num_steps: int, seed: int) -> tuple[np.nda
 
 
 def starts_at(log_density: Callable[[Array], Array], positions: np.ndarray) -> Point:
-    return jax.vmap(lambda position: point_at(log_density, position))(jnp.asarray(positions, jnp.float32))
+    return jax.vmap(lambda position: point_at(log_density, position))(jnp.asarray(positions, float))
 
 
 def mean_differs(a: np.ndarray, b: np.ndarray) -> float:
