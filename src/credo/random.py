@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend import random as jax_extend_random
 
+from credo._concurrency import require_own_jax
 from credo.typing import Array, Key
 
 # Constants from 2³²/φ and the fractional parts of square roots: successive counters, and the streams for numbers,
@@ -35,6 +36,7 @@ def key(seed: int) -> Key:
     """
     if not isinstance(seed, int | np.integer) or isinstance(seed, bool):
         raise ValueError(f"seed must be a whole number, got {seed!r}")
+    require_own_jax()
     words = [int(seed) & 0xFFFFFFFF, (int(seed) >> 32) & 0xFFFFFFFF]
     return _key(np.array(words, np.uint32))
 

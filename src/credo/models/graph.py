@@ -20,8 +20,8 @@ from jax.interpreters import partial_eval
 from numpyro import handlers
 from numpyro.primitives import Messenger
 
+from credo._concurrency import alone
 from credo._dataflow import walk
-from credo._tracing import alone
 from credo.models.sites import is_marginalised
 from credo.typing import Array, Program
 
@@ -148,7 +148,7 @@ def _followed(program: Program, given: Mapping[str, Array], y: Array | None) -> 
 
     def sources(given: Mapping[str, Array]) -> dict[str, Any]:
         values = {name: _tagged(value, _input(name)) for name, value in given.items()}
-        with alone, named, handlers.seed(rng_seed=0):
+        with alone(), named, handlers.seed(rng_seed=0):
             program(values.pop("x"), y, **values)
         return named.sources
 

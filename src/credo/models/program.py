@@ -34,6 +34,7 @@ from numpyro.distributions import biject_to
 
 from credo import random
 from credo._checks import require_at_least
+from credo._concurrency import require_own_jax
 from credo._dataflow import dependencies
 from credo._text import nearest
 from credo.data import Data, as_data, as_inputs
@@ -98,6 +99,7 @@ class Model(Densities):
 
     def bind(self, data: Any) -> "Model":
         """This model for data of that shape: checked, with the names and shapes of theta known."""
+        require_own_jax()
         data = self.suited(data)
         seen = data.only_labelled()
         # The values of x decide nothing here, so they are not copied.

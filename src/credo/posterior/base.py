@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 
 from credo import random
+from credo._concurrency import require_own_jax
 from credo.data import Data, Scaling, as_inputs
 from credo.diagnostics import Diagnostics
 from credo.diagnostics.compression import Compression
@@ -136,6 +137,7 @@ class BasePosterior:
 
     def inputs(self, x: Any) -> np.ndarray:
         """x as an array with rows as in training, or an error that says what does not fit."""
+        require_own_jax()
         return as_inputs(x, like=self.model.rows.x_shape[1:] if self.model.rows else None)
 
     def about(self, site: str) -> Self:

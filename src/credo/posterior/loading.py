@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from credo import models, networks
+from credo._concurrency import require_own_jax
 from credo._files import group_of, read_arrays, read_json, require_unaltered
 from credo._version import __version__
 from credo.data import Scaling
@@ -47,6 +48,7 @@ def load(
 
     Where it was fitted with several models, both are lists, with None for those that need none.
     """
+    require_own_jax()
     source = Path(folder)
     manifest = _read_manifest(source)
     shapes: dict[str, Any] = manifest["rows"]
