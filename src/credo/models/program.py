@@ -128,6 +128,13 @@ class Model(Densities):
                 raise ValueError(f"the param {name!r} starts outside its constraint, or on its boundary")
         return bound
 
+    def __copy__(self) -> "Model":
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Model":
+        """Itself: nothing in it changes, and another program would be compiled anew."""
+        return self
+
     def _shaped(self, x: Any) -> "Model":
         """This model for inputs of that shape, where there are no data."""
         return replace(self, rows=RowShapes.of_inputs(x))

@@ -200,10 +200,14 @@ def with_masks(apply: Callable[[Theta, Array], Array]) -> Callable[[Theta, Array
     patched = with_patches(run)
 
     def asking(theta: Theta, x: Array) -> Array:
-        answers = (one.of_network(lambda: layers(theta, x)) for one in reversed(_ANSWERING.get()))
-        return patched(theta, x, next((masks for masks in answers if masks is not None), {}))
+        return patched(theta, x, _masks_of_network(lambda: layers(theta, x)))
 
     return asking
+
+
+def _masks_of_network(layers: Callable[[], list[DropoutLayer]]) -> Theta:
+    answers = (one.of_network(layers) for one in reversed(_ANSWERING.get()))
+    return next((masks for masks in answers if masks is not None), {})
 
 
 def masked(x: Array, rate: float, *, axis: int = -1, shared: bool = False) -> Array:

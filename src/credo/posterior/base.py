@@ -1,7 +1,8 @@
 """What every posterior is: the protocol, how it came about, and what posteriors of one model share."""
 
+import copy
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self
 
@@ -181,6 +182,13 @@ class BasePosterior:
     def judged(self) -> Self:
         """This posterior, of which p(y | x, theta) is asked for with what is true kept apart: see `label_errors`."""
         return self.with_model(judging)
+
+    def __copy__(self) -> Self:
+        return replace(self)  # type: ignore[type-var]
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        own = {item.name: getattr(self, item.name) for item in fields(self)}  # type: ignore[arg-type]
+        return replace(self, **copy.deepcopy(own, memo))  # type: ignore[type-var]
 
     def save(self, folder: str | Path) -> None:
         """Write the posterior into a folder: arrays as safetensors, the rest as JSON. See `credo.load`."""
