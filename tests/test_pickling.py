@@ -3,7 +3,6 @@
 import copy
 import pickle
 from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -116,14 +115,3 @@ def test_data_and_methods_pickle() -> None:
     np.testing.assert_array_equal(again(data).x, data.x)
     method = credo.DeepEnsemble(credo.MAP(), members=3)
     assert again(method) == method
-
-
-def mean_of(posterior: Any) -> np.ndarray:
-    return posterior.predict(X).mean
-
-
-def test_a_spawned_process_predicts_the_same() -> None:
-    posterior = credo.load(SAVED / "gaussian_diagonal")
-    with get_context("spawn").Pool(1) as pool:
-        theirs = pool.apply_async(mean_of, (posterior,)).get(timeout=300)
-    np.testing.assert_array_equal(theirs, mean_of(posterior))
