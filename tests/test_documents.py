@@ -71,6 +71,7 @@ PAGES = (
     "compression.md",
     "distillation.md",
     "simplifying.md",
+    "threads.md",
 )
 
 
@@ -78,7 +79,7 @@ PAGES = (
 @pytest.mark.parametrize("page", PAGES)
 def test_pages_run(page: str) -> None:
     text = (ROOT / "docs" / page).read_text(encoding="utf-8").replace("num_steps=500", "num_steps=20")
-    namespace: dict[str, object] = {}
+    namespace: dict[str, object] = {"__name__": "__main__"}
     exec(GIVEN, namespace)
     for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
         exec(block, namespace)

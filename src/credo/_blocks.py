@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import jax
 import numpy as np
 
+from credo._concurrency import require_own_jax
 from credo._precision import for_threads
 from credo._progress import tracked
 from credo.typing import Tree
@@ -41,6 +42,7 @@ def by_block(
     what: str = "Predicting",
 ) -> list[Tree]:
     """function(*arrays) on each block of rows, spread over threads; rows are the first axis of what it returns."""
+    require_own_jax()
 
     def one(first: int) -> Tree:
         block = [array[first : first + size] for array in arrays]

@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend import random as jax_extend_random
 
+from credo._concurrency import require_own_jax
 from credo._precision import working_precision
 from credo.typing import Array, Key
 
@@ -36,6 +37,7 @@ def key(seed: int) -> Key:
     """
     if not isinstance(seed, int | np.integer) or isinstance(seed, bool):
         raise ValueError(f"seed must be a whole number, got {seed!r}")
+    require_own_jax()
     words = [int(seed) & 0xFFFFFFFF, (int(seed) >> 32) & 0xFFFFFFFF]
     return _key(np.array(words, np.uint32))
 

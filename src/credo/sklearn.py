@@ -6,11 +6,9 @@ gives a summary; `predictive(X)` is the whole marginal p(y | X, D).
 Rows cannot be weighted: `fit` takes no `sample_weight`, because a weighted likelihood is not that of any data.
 """
 
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -26,7 +24,6 @@ from credo.inference.fit import fit
 from credo.models import conditions, priors
 from credo.models.likelihoods import as_noise
 from credo.models.program import Model
-from credo.posterior import load
 from credo.predictive import Predictive
 
 LARGEST_SEED = 2**31 - 1
@@ -34,7 +31,7 @@ LARGEST_SEED = 2**31 - 1
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class _Estimator(BaseEstimator):
-    """What the two estimators share: parameters, validation, the fit, the prediction, and a state to pickle."""
+    """What the two estimators share: parameters, validation, the fit, and the prediction."""
 
     method: Any = "auto"
     network: Any = "mlp:50,50"
@@ -76,19 +73,6 @@ class _Estimator(BaseEstimator):
             )
         signs = _signs(self.monotone, self.n_features_in_)
         return priors.consistent(self.prior, conditions.monotone(signs, label=label)) if signs else self.prior
-
-    # A model is a program and cannot be pickled: the posterior is saved without it, and the model is built again.
-
-    def __getstate__(self) -> dict[str, Any]:
-        state = dict(super().__getstate__())
-        if "posterior_" in state:
-            state["posterior_"] = _files_of(state["posterior_"])
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        if "posterior_" in state:
-            self.posterior_ = _posterior_in(state["posterior_"], self._model())
 
     def _model(self) -> Model:
         raise TypeError(f"{type(self).__name__} has no model")
@@ -253,16 +237,3 @@ def _seed_of(random_state: Any) -> int:
     if isinstance(random_state, int | np.integer):
         return int(random_state)
     return int(check_random_state(random_state).randint(LARGEST_SEED))
-
-
-def _files_of(posterior: Any) -> dict[str, bytes]:
-    with tempfile.TemporaryDirectory() as folder:
-        posterior.save(Path(folder) / "run")
-        return {path.name: path.read_bytes() for path in (Path(folder) / "run").iterdir()}
-
-
-def _posterior_in(files: dict[str, bytes], model: Model) -> Any:
-    with tempfile.TemporaryDirectory() as folder:
-        for name, content in files.items():
-            (Path(folder) / name).write_bytes(content)
-        return load(folder, model=model)

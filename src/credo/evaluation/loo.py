@@ -5,14 +5,13 @@ the training density by its variance over draws (Watanabe, 2010). Both come from
 of every row and draw.
 """
 
-import warnings
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
 from credo.data import Data, as_data
-from credo.diagnostics._arviz import arviz
+from credo.diagnostics._arviz import arviz, quiet
 from credo.posterior import Draws
 
 # Above this the importance weights of a row have no finite variance (Vehtari et al., 2024).
@@ -52,8 +51,7 @@ class LeaveOneOut:
 def loo(posterior: Draws, data: Data | tuple[Any, Any]) -> LeaveOneOut:
     """Pareto-smoothed importance sampling leave-one-out, on the rows the posterior was fitted to."""
     densities = _log_densities(posterior, data)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the advice says what ArviZ warns of
+    with quiet():  # the advice says what ArviZ warns of
         found = arviz.loo(_as_arviz(densities), pointwise=True, reff=_relative_efficiency(densities))
     k_hat = found.pareto_k.values
     num_bad = int(np.sum(k_hat > BAD_K))
@@ -64,9 +62,9 @@ def loo(posterior: Draws, data: Data | tuple[Any, Any]) -> LeaveOneOut:
 
 def waic(posterior: Draws, data: Data | tuple[Any, Any]) -> LeaveOneOut:
     """The widely applicable information criterion, on the rows the posterior was fitted to."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        found = arviz.waic(_as_arviz(_log_densities(posterior, data)), pointwise=True)
+    densities = _log_densities(posterior, data)
+    with quiet():
+        found = arviz.waic(_as_arviz(densities), pointwise=True)
     trusted = "The log densities vary little over draws: the estimate can be trusted."
     unsure = "The log density of some rows varies too much over draws (by more than 0.4) for WAIC; prefer PSIS-LOO."
     return _result("WAIC", "waic", found, unsure if found.warning else trusted)

@@ -20,6 +20,7 @@ from jax.interpreters import partial_eval
 from numpyro import handlers
 from numpyro.primitives import Messenger
 
+from credo._concurrency import alone
 from credo._dataflow import walk
 from credo._precision import working_precision
 from credo.models.sites import is_marginalised
@@ -148,7 +149,7 @@ def _followed(program: Program, given: Mapping[str, Array], y: Array | None) -> 
 
     def sources(given: Mapping[str, Array]) -> dict[str, Any]:
         values = {name: _tagged(value, _input(name)) for name, value in given.items()}
-        with named, handlers.seed(rng_seed=0):
+        with alone(), named, handlers.seed(rng_seed=0):
             program(values.pop("x"), y, **values)
         return named.sources
 

@@ -17,13 +17,13 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
-from numpyro import handlers
 
 from credo._precision import working_precision
 from credo.data import Data, Scaling, as_inputs
 from credo.models import conditions
 from credo.models.conditions import Condition, Labelled, check_penalty
 from credo.models.inputs import Input, Inputs
+from credo.networks.masks import unmasked
 from credo.typing import Array
 
 Per = Literal["all", "point"]
@@ -177,7 +177,7 @@ class Predicted:
         return _in_blocks(self._raw, x)
 
     def _raw(self, x: Array) -> Array:
-        with handlers.block():
+        with unmasked():
             return self.outputs((x - self.units["x_mean"]) / self.units["x_scale"])
 
 

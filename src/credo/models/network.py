@@ -7,6 +7,7 @@ from typing import Any
 import jax
 from numpyro import handlers
 
+from credo._concurrency import alone
 from credo.models.imposed import impose
 from credo.models.priors import (
     ByPath,
@@ -95,7 +96,7 @@ def check_symmetries(net: Any, prior: Prior, x: Any) -> None:
     claims = {path: one.breaks for path, one in own.items() if hasattr(one, "breaks")}
     if not claims:
         return
-    with handlers.seed(rng_seed=0):  # what a prior refuses by itself comes first
+    with alone(), handlers.seed(rng_seed=0):  # what a prior refuses by itself comes first
         jax.eval_shape(partial(draw_weights, network, prior))
     groups = symmetries(net, x).groups
     units = {"permutable": groups, "rescalable": [group for group in groups if group.rescalable]}

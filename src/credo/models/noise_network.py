@@ -7,6 +7,7 @@ from typing import Any, Self
 import jax
 from numpyro import handlers
 
+from credo._concurrency import alone
 from credo.models import priors
 from credo.models.network import draw_weights, num_outputs
 from credo.models.priors import Prior
@@ -56,7 +57,7 @@ class NoiseNetwork:
                 f"noise_net has {outputs} outputs per row; it needs {' or '.join(map(str, sorted(set(allowed))))}: see "
                 "credo.models.noisy_labels"
             )
-        with handlers.seed(rng_seed=0):  # what the prior refuses
+        with alone(), handlers.seed(rng_seed=0):  # what the prior refuses
             jax.eval_shape(lambda: draw_weights(self._functional(x, default), self.prior))
 
     def to_config(self) -> dict[str, Any]:

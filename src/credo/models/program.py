@@ -34,6 +34,7 @@ from numpyro.distributions import biject_to
 
 from credo import random
 from credo._checks import require_at_least
+from credo._concurrency import require_own_jax
 from credo._dataflow import dependencies
 from credo._precision import working_precision
 from credo._text import nearest
@@ -99,6 +100,7 @@ class Model(Densities):
 
     def bind(self, data: Any) -> "Model":
         """This model for data of that shape: checked, with the names and shapes of theta known."""
+        require_own_jax()
         data = self.suited(data)
         seen = data.only_labelled()
         # The values of x decide nothing here, so they are not copied.
@@ -126,6 +128,13 @@ class Model(Densities):
             if not np.all(np.isfinite(value)):
                 raise ValueError(f"the param {name!r} starts outside its constraint, or on its boundary")
         return bound
+
+    def __copy__(self) -> "Model":
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Model":
+        """Itself: nothing in it changes, and another program would be compiled anew."""
+        return self
 
     def _shaped(self, x: Any) -> "Model":
         """This model for inputs of that shape, where there are no data."""

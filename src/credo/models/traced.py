@@ -12,6 +12,7 @@ from numpyro import handlers
 
 from credo import random
 from credo._checks import require_one_of
+from credo._concurrency import alone
 from credo._dataflow import dependencies
 from credo._precision import working_precision
 from credo.models.facts import Fact, fact_of
@@ -233,7 +234,7 @@ class Traced:
     def _prior_trace(self, key: Key, inputs: Mapping[str, Any] | None = None) -> dict[str, Any]:
         example, given = self.example(), self._examples if inputs is None else inputs
         skip_y = handlers.substitute(substitute_fn=zeros_for_y)
-        with handlers.trace() as trace, handlers.seed(rng_seed=key), skip_y, Sites({}, self.frozen_xi):
+        with alone(), handlers.trace() as trace, handlers.seed(rng_seed=key), skip_y, Sites({}, self.frozen_xi):
             self.program(example.x, example.y, **given)
         return trace
 
@@ -258,7 +259,7 @@ class Traced:
         sites = Sites(theta, self.frozen_xi, local or any_key, gaps=self.rows is not None and self.rows.gaps)
         given = self._examples if inputs is None else inputs
         # Every latent is given and nobody reads an unobserved y: the compiler drops what the seed draws.
-        with handlers.trace() as trace, handlers.seed(rng_seed=0), sites, Masks(theta):
+        with alone(), handlers.trace() as trace, handlers.seed(rng_seed=0), sites, Masks(theta):
             self.program(x, y, **given)
         return trace, sites.log_jacobian
 

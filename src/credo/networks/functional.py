@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import linen, nnx
 
+from credo._concurrency import require_own_jax
 from credo._precision import in_working_precision
 from credo.networks.fan_in import fan_ins
 from credo.networks.masks import open_nnx, opened_equinox, opened_linen, with_masks
@@ -69,6 +70,7 @@ def functional(net: Any, x: Any = None) -> Network:
     >>> network.params["hidden.0.kernel"].shape, network.fan_in["head.bias"]
     ((3, 50), 50)
     """
+    require_own_jax()
     # Even inside a trace the initial values are constants: no tracer leaks into `params`.
     with jax.ensure_compile_time_eval():
         return _adapt(net, x)

@@ -8,21 +8,21 @@ weights is: it can be plotted, and compared between inputs. With rate p,
 
 both of mean 1 and variance p/(1 − p), so that weights need no rescaling afterwards.
 
-`functional` opens the dropout layers of flax and equinox in its own copy of the network: there they ask for their mask
-by a message, as the statements of a NumPyro program do, and `Masks` answers. Without an answer they do nothing.
+`functional` opens the dropout layers of flax and equinox in its own copy of the network: there they ask for their mask,
+and a `Masks` around the run answers. Without an answer they do nothing. Who asks in one thread is not heard in another.
 
 Gal and Ghahramani, "Dropout as a Bayesian approximation" (2016); Srivastava et al., "Dropout" (2014).
 """
 
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Self, get_args
 
 import jax
 import jax.numpy as jnp
 from flax import linen, nnx
-from numpyro.primitives import Messenger, apply_stack
 
 from credo import random
 from credo._precision import working_precision
@@ -93,26 +93,41 @@ class DropoutLayer(NamedTuple):
     rate: float
 
 
-class _Answers(Messenger):
-    """Holds masks by name, and notes the dropout layers that ask; a mask that none asks for is refused at the end."""
+# Who answers, the innermost last; each thread has its own.
+_ANSWERING: ContextVar[tuple["_Answers", ...]] = ContextVar("_ANSWERING", default=())
+
+
+class _Answers:
+    """Holds masks by name, and notes the dropout layers that ask; a mask that none asks for is refused at the end.
+
+    A network asks for all of its masks before it runs, a layer inside it for its own. An answer of None leaves it to
+    whoever is further out.
+    """
 
     def __init__(self, masks: Theta) -> None:
-        super().__init__(None)
         self.masks = masks
         self.layers: list[DropoutLayer] = []
 
     def __enter__(self) -> Self:
-        super().__enter__()
+        self._outer = _ANSWERING.set((*_ANSWERING.get(), self))
         return self
 
     def __exit__(self, exc_type: Any, exc_value: Any, traceback: Any) -> None:
-        super().__exit__(exc_type, exc_value, traceback)
+        _ANSWERING.reset(self._outer)
         unused = self.masks.keys() - {layer.name for layer in self.layers}
         if unused and exc_type is None:
             raise ValueError(
                 f"theta holds masks for {', '.join(sorted(unused))}, but x passed {len(self.layers)} dropout layer(s); "
                 "masks cannot reach a layer inside a compiled part of the network (jit, scan): call that part directly"
             )
+
+    def of_network(self, layers: Callable[[], list[DropoutLayer]]) -> Theta | None:
+        """The masks of a network with these dropout layers, which are numbered within it."""
+        raise NotImplementedError
+
+    def of_layer(self, num_units: int, rate: float) -> tuple[Array | None] | None:
+        """The mask of a layer, which may have none."""
+        return None
 
 
 class Masks(_Answers):
@@ -135,28 +150,37 @@ class Masks(_Answers):
         super().__init__({name: mask for name, mask in theta.items() if is_mask(name)})
         self.look = look
 
-    def process_message(self, msg: dict[str, Any]) -> None:
-        if msg["type"] != _NETWORK or not (self.masks or self.look):
-            return
-        # Layers are numbered within their network, and over all networks here.
+    def of_network(self, layers: Callable[[], list[DropoutLayer]]) -> Theta | None:
+        if not (self.masks or self.look):
+            return None
+        # Over all networks here they are numbered on.
         passed = len(self.layers)
-        own = [layer._replace(name=f"{MASK}.{passed + number}") for number, layer in enumerate(msg["layers"]())]
+        own = [layer._replace(name=f"{MASK}.{passed + number}") for number, layer in enumerate(layers())]
         self.layers += own
-        if self.masks:
-            given = enumerate(self.masks.get(layer.name) for layer in own)
-            msg["value"] = {f"{MASK}.{number}": mask for number, mask in given if mask is not None}
+        given = enumerate(self.masks.get(layer.name) for layer in own)
+        return {f"{MASK}.{number}": mask for number, mask in given if mask is not None} if self.masks else None
 
 
 class _OfOneNetwork(_Answers):
     """Gives the dropout layers of one network their masks; nobody further out hears of them."""
 
-    def process_message(self, msg: dict[str, Any]) -> None:
-        if msg["type"] == _LAYER:
-            layer = DropoutLayer(f"{MASK}.{len(self.layers)}", msg["num_units"], msg["rate"])
-            self.layers.append(layer)
-            msg["value"], msg["stop"] = self.masks.get(layer.name), True
-        elif msg["type"] == _NETWORK:  # inside another: what it would be given could outlive its trace
-            msg["value"], msg["stop"] = {}, True
+    def of_network(self, layers: Callable[[], list[DropoutLayer]]) -> Theta | None:
+        return {}  # a network inside another: what it would be given could outlive its trace
+
+    def of_layer(self, num_units: int, rate: float) -> tuple[Array | None] | None:
+        layer = DropoutLayer(f"{MASK}.{len(self.layers)}", num_units, rate)
+        self.layers.append(layer)
+        return (self.masks.get(layer.name),)
+
+
+@contextmanager
+def unmasked() -> Iterator[None]:
+    """While it lasts, no network is given masks."""
+    outer = _ANSWERING.set(())
+    try:
+        yield
+    finally:
+        _ANSWERING.reset(outer)
 
 
 def with_masks(apply: Callable[[Theta, Array], Array]) -> Callable[[Theta, Array], Array]:
@@ -177,9 +201,14 @@ def with_masks(apply: Callable[[Theta, Array], Array]) -> Callable[[Theta, Array
     patched = with_patches(run)
 
     def asking(theta: Theta, x: Array) -> Array:
-        return patched(theta, x, _asked({"type": _NETWORK, "fn": dict, "layers": lambda: layers(theta, x)}))
+        return patched(theta, x, _masks_of_network(lambda: layers(theta, x)))
 
     return asking
+
+
+def _masks_of_network(layers: Callable[[], list[DropoutLayer]]) -> Theta:
+    answers = (one.of_network(layers) for one in reversed(_ANSWERING.get()))
+    return next((masks for masks in answers if masks is not None), {})
 
 
 def masked(x: Array, rate: float, *, axis: int = -1, shared: bool = False) -> Array:
@@ -190,20 +219,13 @@ def masked(x: Array, rate: float, *, axis: int = -1, shared: bool = False) -> Ar
         shared: whether they all share one number.
     """
     num_units = 1 if shared else x.shape[axis]
-    mask = _asked({"type": _LAYER, "fn": lambda: None, "num_units": num_units, "rate": float(rate)})
+    answers = (one.of_layer(num_units, float(rate)) for one in reversed(_ANSWERING.get()))
+    (mask,) = next((found for found in answers if found is not None), (None,))
     if mask is None:
         return x
     shape = [1] * x.ndim
     shape[axis] = num_units
     return x * jnp.reshape(mask, shape).astype(x.dtype)
-
-
-# Messages: a network asks for all of its masks before it runs, a layer inside it for its own.
-_NETWORK, _LAYER = "dropout_network", "dropout_layer"
-
-
-def _asked(message: dict[str, Any]) -> Any:
-    return apply_stack({"args": (), "kwargs": {}, "value": None, **message})["value"]
 
 
 # -- the layers of the frameworks ----------------------------------------------------------------------------

@@ -13,6 +13,7 @@ import numpy as np
 from flax import nnx
 
 from credo._checks import require_at_least, require_one_of
+from credo._concurrency import require_own_jax
 from credo.typing import Array, Key
 
 T = TypeVar("T")
@@ -151,6 +152,7 @@ def initial_values(seed: int | np.random.Generator, *, gain: float = 1.0) -> Cal
     >>> initial_values(0)(None, (3, 50), "float32").shape
     (3, 50)
     """
+    require_own_jax()
     generator = np.random.default_rng(seed)
 
     def draw(key: Key, shape: Sequence[int], dtype: Any) -> Array:

@@ -1,5 +1,6 @@
 """What a method leaves behind: draws, a Gaussian, a flow, masks, a generator, mixtures, students; storage."""
 
+from credo.posterior import pickling
 from credo.posterior.base import Posterior, Provenance
 from credo.posterior.draws import Draws
 from credo.posterior.dropout import Dropout
@@ -25,5 +26,6 @@ __all__ = [
     "Quantised",
     "Student",
     "load",
+    "pickling",
     "save",
 ]

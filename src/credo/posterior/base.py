@@ -1,13 +1,15 @@
 """What every posterior is: the protocol, how it came about, and what posteriors of one model share."""
 
+import copy
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
 from credo import random
+from credo._concurrency import require_own_jax
 from credo._precision import working_precision
 from credo.data import Data, Scaling, as_inputs
 from credo.diagnostics import Diagnostics
@@ -138,6 +140,7 @@ class BasePosterior:
 
     def inputs(self, x: Any) -> np.ndarray:
         """x as an array with rows as in training, or an error that says what does not fit."""
+        require_own_jax()
         return as_inputs(x, like=self.model.rows.x_shape[1:] if self.model.rows else None)
 
     def about(self, site: str) -> Self:
@@ -181,6 +184,13 @@ class BasePosterior:
     def judged(self) -> Self:
         """This posterior, of which p(y | x, theta) is asked for with what is true kept apart: see `label_errors`."""
         return self.with_model(judging)
+
+    def __copy__(self) -> Self:
+        return replace(self)  # type: ignore[type-var]
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        own = {item.name: getattr(self, item.name) for item in fields(self)}  # type: ignore[arg-type]
+        return replace(self, **copy.deepcopy(own, memo))  # type: ignore[type-var]
 
     def save(self, folder: str | Path) -> None:
         """Write the posterior into a folder: arrays as safetensors, the rest as JSON. See `credo.load`."""

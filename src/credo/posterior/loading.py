@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from credo import models, networks
+from credo._concurrency import require_own_jax
 from credo._files import group_of, read_arrays, read_json, require_unaltered
 from credo._precision import working_precision
 from credo._version import __version__
@@ -49,6 +50,7 @@ def load(
 
     Where it was fitted with several models, both are lists, with None for those that need none.
     """
+    require_own_jax()
     source = Path(folder)
     manifest = _read_manifest(source)
     shapes: dict[str, Any] = manifest["rows"]

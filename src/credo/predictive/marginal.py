@@ -68,6 +68,10 @@ class Predictive:
         has = ", ".join(sorted(answer for answer in dir(type(self)) if not answer.startswith("_")))
         raise AttributeError(f"{type(self).__name__} has no {name!r}; it has {has}")
 
+    def __getstate__(self) -> dict[str, Any]:
+        """For copies and pickles: answers to targets are kept by functions, which only this process knows."""
+        return {**self.__dict__, "_folds": {}}
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self):,} rows, {self.num_draws:,} draws)"
 
