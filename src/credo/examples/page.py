@@ -6,6 +6,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.markdown import Markdown
 
+from credo._files import write_text
+
 
 def say(text: str) -> None:
     """Print a line."""
@@ -27,7 +29,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def finish(out: Path, text: str) -> list[Path]:
     """Write the page as `verdict.md`, print it, and list the files of the folder."""
-    (out / "verdict.md").write_text(text + "\n", encoding="utf-8")
+    write_text(out / "verdict.md", text + "\n")
     console = Console()
     console.print(Markdown(text))
     files = sorted(path for path in out.iterdir() if path.suffix in (".png", ".md"))

@@ -7,7 +7,7 @@ from typing import Any
 
 import tomli_w
 
-from credo._files import put
+from credo._files import write_text
 from credo._text import nearest
 from credo._version import __version__
 from credo.inference.settings import as_value
@@ -94,7 +94,7 @@ class Config:
     def write(self, path: str | Path) -> None:
         """Write all settings as TOML; the file is whole or not there."""
         text = HEADING + tomli_w.dumps(asdict(self) | {"target": self.target or ""})
-        put(Path(path), lambda fresh: fresh.write_text(text, encoding="utf-8"))
+        write_text(Path(path), text)
 
 
 def _require_type(source: Path, name: str, value: Any) -> None:
