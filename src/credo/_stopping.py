@@ -19,7 +19,7 @@ class Stop:
 
     def __init__(self) -> None:
         self.signal: int | None = None
-        self.unfinished: set["Path"] = set()
+        self.unfinished: set[Path] = set()
         self._num_listeners = 0
         self._lock = threading.Lock()
 
