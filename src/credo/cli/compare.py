@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from credo.cli.completion import complete_methods, complete_network
+from credo.cli.errors import require_folder
 from credo.cli.voice import Json, Monotone, Quiet, Smooth, Strength, Verbose, Voice
 
 
@@ -39,6 +40,7 @@ def compare(
     from credo.runs.comparing import compare_methods, recommend
 
     voice = Voice(as_json, quiet, verbose)
+    require_folder(out)
     dropped = tuple(name.strip() for name in drop.split(",") if name.strip())
     config = Config(
         str(file),

@@ -8,6 +8,7 @@ import logging
 import traceback
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -48,6 +49,12 @@ def reported(command: Callable[..., None]) -> Callable[..., None]:
     return wrapped
 
 
+def require_folder(out: Path) -> None:
+    """Refuse a name that cannot be a folder before anything is computed for it."""
+    if out.exists() and not out.is_dir():
+        raise ValueError(f"{out} is a file, and --out names a folder; choose another")
+
+
 def _is_fixable(error: Exception) -> bool:
     if not isinstance(error, ArithmeticError):
         return True
@@ -62,7 +69,8 @@ def _note(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -
 
 
 def _in_one_line(message: Any) -> str:
-    told = isinstance(message, OSError) and message.strerror and message.filename is not None
-    text = f"{message.filename}: {message.strerror}" if told else str(message)
+    text = str(message)
+    if isinstance(message, OSError) and message.strerror:  # without its number, which nobody reads
+        text = message.strerror if message.filename is None else f"{message.filename}: {message.strerror}"
     text = visible(in_flags(" ".join(text.split())))
     return text or (type(message).__name__ if isinstance(message, Exception) else "")

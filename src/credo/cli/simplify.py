@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from credo.cli.errors import require_folder
 from credo.cli.voice import Json, Quiet, Verbose, Voice
 
 
@@ -26,6 +27,7 @@ def simplify(
     from credo.runs import Run, trade_off_of  # lazy: imports JAX
 
     voice = Voice(as_json, quiet, verbose)
+    require_folder(out)
     result = trade_off_of(Run.load(run), budget=budget, test=test, seed=seed, progress=voice.progress)
     out.mkdir(parents=True, exist_ok=True)
     plot.save(plot.trade_off(result), out / "trade_off.png")

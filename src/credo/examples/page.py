@@ -5,6 +5,7 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.markdown import Markdown
+from rich.markup import escape
 
 from credo._files import write_text
 
@@ -33,7 +34,7 @@ def finish(out: Path, text: str) -> list[Path]:
     console = Console()
     console.print(Markdown(text))
     files = sorted(path for path in out.iterdir() if path.suffix in (".png", ".md"))
-    console.print(f"\nFiles in [bold]{out.resolve()}[/]:", soft_wrap=True)
+    console.print(f"\nFiles in [bold]{escape(str(out.resolve()))}[/]:", soft_wrap=True)
     for path in files:
-        console.print(f"  {path.name}", highlight=False)
+        console.print(f"  {path.name}", highlight=False, markup=False)
     return files

@@ -69,6 +69,11 @@ class Config:
     settings: dict[str, Any] = field(default_factory=dict)
     monotone: dict[str, str] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        for name, value in (("data", self.data), ("target", self.target or "")):
+            if any("\ud800" <= letter <= "\udfff" for letter in value):
+                raise ValueError(f"{name} is {value!r}, a name that is not UTF-8 and cannot be written down; rename it")
+
     @classmethod
     def read(cls, path: str | Path) -> "Config":
         """Read a TOML file; settings that it does not name keep their defaults."""
