@@ -16,6 +16,8 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
+from credo._stopping import STOP
+
 # The suffix of files that a killed process leaves behind.
 PARTIAL = ".partial"
 
@@ -24,19 +26,24 @@ def put(path: Path, write: Callable[[Path], Any]) -> None:
     """Write a file under another name, and rename it once it is on disk."""
     fresh = path.with_name(f".{path.name}-{uuid.uuid4().hex[:8]}{PARTIAL}")
     try:
-        write(fresh)
-        with fresh.open("rb") as file:
-            os.fsync(file.fileno())
-        fresh.replace(path)
+        with STOP.removing(fresh):
+            write(fresh)
+            with fresh.open("rb") as file:
+                os.fsync(file.fileno())
+            fresh.replace(path)
     except BaseException:
         fresh.unlink(missing_ok=True)
         raise
 
 
+def write_text(path: Path, text: str) -> None:
+    """Write text as UTF-8."""
+    put(path, lambda fresh: fresh.write_text(text, encoding="utf-8"))
+
+
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
     """Write a dictionary together with its checksum."""
-    text = json.dumps({**content, "sha256": digest(content)}, indent=2, sort_keys=True) + "\n"
-    put(path, lambda fresh: fresh.write_text(text, encoding="utf-8"))
+    write_text(path, json.dumps({**content, "sha256": digest(content)}, indent=2, sort_keys=True) + "\n")
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -18,7 +18,7 @@ PATIENCE_SECONDS = 1.5
 def tracked(items: Iterable[T], total: int, label: str) -> Iterator[T]:
     """The items as they come, with a bar once they have taken a while."""
     began = time.perf_counter()
-    bar = Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty())
+    bar = Progress(console=Console(stderr=True), transient=True, disable=not _is_terminal())
     task = bar.add_task(label, total=total)
     try:
         for number, item in enumerate(items, start=1):
@@ -31,11 +31,17 @@ def tracked(items: Iterable[T], total: int, label: str) -> Iterator[T]:
             bar.stop()
 
 
+def _is_terminal() -> bool:
+    """Whether stderr is one; a process without a console has none."""
+    return sys.stderr is not None and sys.stderr.isatty()
+
+
 @contextmanager
 def working(label: str, *, show: bool | None = None) -> Iterator[None]:
     """A spinner beside the label, for work of unknown length; `show` as for `StepBar`."""
-    visible = sys.stderr.isatty() if show is None else show
-    with Console(stderr=True).status(label) if visible else nullcontext():
+    console = Console(stderr=True)
+    spinner = "dots" if console.encoding.startswith("utf") else "line"
+    with console.status(label, spinner=spinner) if (_is_terminal() if show is None else show) else nullcontext():
         yield
 
 
@@ -55,7 +61,7 @@ class StepBar(Progress):
             TimeRemainingColumn(),
             TextColumn("{task.fields[line]}"),
             console=Console(stderr=True),
-            disable=not (sys.stderr.isatty() if show is None else show),
+            disable=not (_is_terminal() if show is None else show),
         )
         self.add_task(name, total=total, speed="", line="compiled")
 

@@ -1,7 +1,11 @@
 """Words for messages and errors."""
 
+import unicodedata
 from collections.abc import Iterable
 from difflib import get_close_matches
+
+# Categories of Unicode: control, format, surrogate, separators of lines and of paragraphs.
+OBEYED = ("Cc", "Cf", "Cs", "Zl", "Zp")
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
@@ -25,3 +29,21 @@ def size_in_words(num_bytes: float) -> str:
             return f"{num_bytes:.3g} {unit}"
         num_bytes /= 1000
     return f"{num_bytes:.3g} TB"
+
+
+def visible(text: str) -> str:
+    """Text without characters that a terminal, a page or a picture would obey: escapes stand in their place.
+
+    They are control characters but for line ends and tabs, marks that turn the direction of writing, and halves of
+    characters, as a file name has them that is not UTF-8.
+
+    >>> print(visible("red \x1b[31m, reversed \u202e, naïve"))
+    red \\x1b[31m, reversed \\u202e, naïve
+    """
+    if text.isprintable():
+        return text
+    return "".join(_escaped(letter) if unicodedata.category(letter) in OBEYED else letter for letter in text)
+
+
+def _escaped(letter: str) -> str:
+    return letter if letter in "\n\t\u200c\u200d" else letter.encode("unicode_escape").decode()

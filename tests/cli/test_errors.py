@@ -1,6 +1,7 @@
 """What goes wrong is one line that says what to do, exit code 2, and no traceback."""
 
 import json
+import os
 import shutil
 
 import pytest
@@ -48,6 +49,13 @@ def test_tables_that_cannot_be_fitted(credo, tmp_path, content, target, words):
         (("--method", "nutz"), "did you mean 'nuts'"),
         (("--method", "map", "--set", "num_step=3"), "did you mean 'num_steps'"),
         (("--set", "num_steps=3"), "name it with --method"),
+        (("--method", "map", "--set", "optimizer=chain"), "optax has no 'chain'"),
+        (("--method", "map", "--set", "optimizer=__class__"), "known are adabelief, adadelta"),
+        (("--method", "map", "--set", f"learning_rate={'9' * 400}"), "pass a value of that type"),
+        (("--method", "map", "--set", "learning_rate={name='map'}"), "pass a value of that type"),
+        (("--method", "hmc", "--set", "path_length=none"), "cannot be None"),
+        (("--method", "map", "--set", "num_steps=99999999999"), "must be at most 2,147,483,647"),
+        (("--method", "nuts", "--set", "num_samples=2000000000", "--set", "thin=2"), "can be numbered"),
         (("--network", "mpl:50"), "did you mean 'mlp'"),
         (("--task", "regresion"), "did you mean 'regression'"),
         (("--task", "binary"), "choose --task multi-class"),
@@ -125,6 +133,20 @@ def test_a_flipped_byte(credo, run, tmp_path, file):
     assert "damaged" in one_line(credo("inspect", copy))
 
 
+def test_a_name_that_is_not_utf8_cannot_be_written_down(credo, houses, tmp_path):
+    table = tmp_path / os.fsdecode(b"caf\xe9.csv")
+    table.write_bytes((houses / "train.csv").read_bytes())
+    assert "not UTF-8" in one_line(credo("fit", table, "--target", "price", "--out", tmp_path / "run", *QUICK))
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("command", ["compare", "simplify"])
+def test_a_file_is_no_folder(credo, houses, run, command):
+    table = houses / "train.csv"
+    given = {"compare": ("compare", table, "--target", "price"), "simplify": ("simplify", run)}[command]
+    assert "is a file, and --out names a folder" in one_line(credo(*given, "--out", table))
+
+
 def test_verbose_shows_where_it_came_from(credo, tmp_path):
     result = credo("fit", tmp_path / "nowhere.csv", "--target", "y", "--verbose")
     assert result.exit_code == 2
@@ -136,6 +158,7 @@ def test_verbose_shows_where_it_came_from(credo, tmp_path):
     [
         (KeyboardInterrupt("go on with --resume"), 130),
         (OSError("the disk is full"), 2),
+        (OSError(28, "No space left on device"), 2),
         (NonFiniteError("NaN at step 3; lower the rate", 3), 2),
     ],
 )
@@ -146,7 +169,9 @@ def test_exit_codes(error, code, capsys):
     with pytest.raises(Exception, match=str(code)) as stopped:
         reported(command)()
     assert stopped.value.exit_code == code
-    assert str(error) in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert (getattr(error, "strerror", None) or str(error)) in said
+    assert "Errno" not in said
 
 
 @pytest.mark.parametrize("kind", [TypeError, ZeroDivisionError])

@@ -6,9 +6,11 @@ import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 import credo
 from credo import random
@@ -82,6 +84,57 @@ def test_same_report_from_the_same_posterior(tmp_path: Path) -> None:
     data = exact.linear_data(20)
     first, again = (credo.report(exact.posterior(data), data, tmp_path / name) for name in ("a.html", "b.html"))
     assert first.read_bytes() == again.read_bytes()
+
+
+HOSTILE = "$\\frac{1}$ <b>_^{2} \x1b[31m\x00\u202e"
+
+
+def test_names_are_only_shown(pages: dict[str, Path], tmp_path: Path) -> None:
+    """Formulas that are none, escapes of terminals, marks that turn the text around, and HTML."""
+    data = exact.linear_data(20)
+    named = replace(data, names=[HOSTILE] * data.x.shape[1], target=HOSTILE, unit="$")
+    path = credo.report(exact.posterior(data), named, tmp_path / "page.html", title=HOSTILE, columns=[(HOSTILE, "$")])
+    text = path.read_text(encoding="utf-8")
+    assert "<b>_" not in text
+    pictures = [base64.b64decode(found).decode() for found in re.findall(r"base64,([^\"]*)", text)]
+    for shown in (text, *pictures):
+        assert not set("\x00\x1b\u202e") & set(shown)
+    for picture in pictures:
+        ElementTree.fromstring(picture)  # a picture that is not whole XML is not shown
+    assert any(r"$\frac{1}$" in picture for picture in pictures), "dollars are drawn"
+
+
+def test_a_page_is_whole_or_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data, target = exact.linear_data(20), tmp_path / "page.html"
+    target.write_text("the old page")
+
+    def full(self: Path, text: str, **_: str) -> int:
+        with self.open("w") as file:
+            file.write(text[:100])
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="No space left"):
+        patch.setattr(Path, "write_text", full)
+        credo.report(exact.posterior(data), data, target)
+    assert [path.name for path in tmp_path.iterdir()] == ["page.html"]
+    assert target.read_text() == "the old page"
+
+
+def test_a_figure_is_whole_or_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = tmp_path / "figure.png"
+    target.write_text("the old figure")
+
+    def full(self: Figure, file: Path, **_: object) -> None:
+        Path(file).write_text("half")
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="No space left"):
+        patch.setattr(Figure, "savefig", full)
+        credo.plot.save(credo.plot.objective(np.zeros((1, 5))), target)
+    assert [path.name for path in tmp_path.iterdir()] == ["figure.png"]
+    assert target.read_text() == "the old figure"
+    credo.plot.save(credo.plot.objective(np.zeros((1, 5))), tmp_path / "without_suffix")
+    assert (tmp_path / "without_suffix.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_bad_paths(tmp_path: Path) -> None:

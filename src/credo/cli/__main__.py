@@ -1,3 +1,3 @@
-from credo.cli import app
+from credo.cli import main
 
-app()
+main()

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from credo.cli.completion import complete_methods, complete_network
+from credo.cli.errors import require_folder
 from credo.cli.voice import Json, Monotone, Quiet, Smooth, Strength, Verbose, Voice
 
 
@@ -34,10 +35,12 @@ def compare(
 ) -> None:
     """Fit several methods to one table and judge them on rows they have not seen: a table, a picture, and advice."""
     from credo import plot
+    from credo._files import write_text
     from credo.runs import Config, directions  # lazy: imports JAX
     from credo.runs.comparing import compare_methods, recommend
 
     voice = Voice(as_json, quiet, verbose)
+    require_folder(out)
     dropped = tuple(name.strip() for name in drop.split(",") if name.strip())
     config = Config(
         str(file),
@@ -62,7 +65,7 @@ def compare(
     advice = recommend(result)
     out.mkdir(parents=True, exist_ok=True)
     plot.save(plot.comparison(result), out / "comparison.png")
-    (out / "comparison.csv").write_text(result.to_frame().to_csv(), encoding="utf-8")
+    write_text(out / "comparison.csv", result.to_frame().to_csv())
     voice.say(result, markup=True)
     voice.say(advice)
     voice.say(f"Picture and table: {out / 'comparison.png'}, {out / 'comparison.csv'}")

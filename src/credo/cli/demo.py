@@ -35,6 +35,7 @@ def demo(
 ) -> None:
     """Fit a regression and a classification by NUTS on embedded data: diagnose, judge, a table, figures, reports."""
     from rich.console import Console
+    from rich.markup import escape
 
     import credo  # lazy: imports JAX
 
@@ -57,13 +58,13 @@ def demo(
     console.rule("What they know")
     _table(console, regression, classification)
     figures = ", ".join(sorted(path.name for path in out.glob("*.png")))
-    console.print(f"Figures are in [bold]{out.resolve()}[/]: {figures}", soft_wrap=True)
+    console.print(f"Figures are in [bold]{escape(str(out.resolve()))}[/]: {figures}", soft_wrap=True)
     for fitted in (regression, classification):
         title = f"Demo: {fitted.name}"
         path = credo.report(
             fitted.posterior, fitted.test, out / f"{fitted.name}.html", title=title, scores=fitted.scores
         )
-        console.print(f"Report to open in a browser: [bold]{path.resolve()}[/]", soft_wrap=True)
+        console.print(f"Report to open in a browser: [bold]{escape(str(path.resolve()))}[/]", soft_wrap=True)
 
 
 def _fit(

@@ -4,17 +4,20 @@ Anything else is a bug in credo: it keeps its traceback, and exit code 1.
 """
 
 import functools
-import sys
+import logging
 import traceback
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import typer
 
+from credo._text import visible
+from credo.cli.signals import exit_code
 from credo.cli.voice import in_flags
 
-USER_ERROR, INTERRUPTED = 2, 130
+USER_ERROR = 2
 FIXABLE = (ValueError, OSError, MemoryError)
 
 
@@ -25,16 +28,16 @@ def reported(command: Callable[..., None]) -> Callable[..., None]:
     def wrapped(*args: Any, **options: Any) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("default", UserWarning)
+            # Letters that the font of plots lacks are boxes, which is all that can be done about them.
+            warnings.filterwarnings("ignore", r"Glyph .* missing from font")
             warnings.showwarning = _note
+            # Where it cannot keep its list of fonts concerns nobody.
+            logging.getLogger("matplotlib").setLevel(logging.ERROR)
             try:
                 command(*args, **options)
             except KeyboardInterrupt as stop:
-                typer.echo(f"credo: interrupted{_in_one_line(stop, before='; ')}", err=True)
-                raise typer.Exit(INTERRUPTED) from stop
-            except BrokenPipeError as closed:
-                # The reader of our output has closed it; without this Python would complain when it flushes.
-                sys.stdout = None
-                raise typer.Exit(0) from closed
+                typer.echo("; ".join(filter(None, ("credo: interrupted", _in_one_line(stop)))), err=True)
+                raise typer.Exit(exit_code()) from stop
             except (*FIXABLE, ArithmeticError) as error:
                 if not _is_fixable(error):
                     raise
@@ -44,6 +47,12 @@ def reported(command: Callable[..., None]) -> Callable[..., None]:
                 raise typer.Exit(USER_ERROR) from error
 
     return wrapped
+
+
+def require_folder(out: Path) -> None:
+    """Refuse a name that cannot be a folder before anything is computed for it."""
+    if out.exists() and not out.is_dir():
+        raise ValueError(f"{out} is a file, and --out names a folder; choose another")
 
 
 def _is_fixable(error: Exception) -> bool:
@@ -59,8 +68,9 @@ def _note(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -
         typer.echo(f"credo: note: {_in_one_line(message)}", err=True)
 
 
-def _in_one_line(message: Any, *, before: str = "") -> str:
-    text = in_flags(" ".join(str(message).split()))
-    if not text and isinstance(message, Exception):
-        text = type(message).__name__
-    return f"{before}{text}" if text else ""
+def _in_one_line(message: Any) -> str:
+    text = str(message)
+    if isinstance(message, OSError) and message.strerror:  # without its number, which nobody reads
+        text = message.strerror if message.filename is None else f"{message.filename}: {message.strerror}"
+    text = visible(in_flags(" ".join(text.split())))
+    return text or (type(message).__name__ if isinstance(message, Exception) else "")

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from credo.cli.completion import complete_method, complete_network
-from credo.cli.voice import Json, Monotone, Quiet, Smooth, Strength, Verbose, Voice
+from credo.cli.signals import advising
+from credo.cli.voice import Json, Monotone, Quiet, Smooth, Strength, Verbose, Voice, how_to_continue
 
 if TYPE_CHECKING:
     from credo.runs import Config, Prepared, Run
@@ -58,7 +59,7 @@ def fit(
     verbose: Verbose = False,
 ) -> None:
     """Fit a network to a table and save it in a folder. Says what it did with each column, and why this method."""
-    from credo.runs import directions, prepare, require_free  # lazy: imports JAX
+    from credo.runs import directions, is_run, prepare, require_free  # lazy: imports JAX
 
     voice = Voice(as_json, quiet, verbose)
     require_free(out, resume=resume, overwrite=overwrite)
@@ -80,13 +81,10 @@ def fit(
         config = out / "config.toml"
     prepared = prepare(_config(config, {name: value for name, value in given.items() if value is not None}, settings))
     _describe(voice, prepared)
-    hint = f"to continue: credo fit --resume --out {out}"
-    try:
+    with advising(lambda: how_to_continue(out) if is_run(out) else ""):
         run = prepared.fit(out, resume=resume, overwrite=overwrite, progress=voice.progress)
-    except KeyboardInterrupt as stop:
-        raise KeyboardInterrupt(hint) from stop
-    if run.posterior.provenance.interrupted:
-        raise KeyboardInterrupt(hint)
+        if run.posterior.provenance.interrupted:
+            raise KeyboardInterrupt
     _conclude(voice, run)
 
 

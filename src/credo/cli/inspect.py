@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from credo.cli.voice import Json, Quiet, Verbose, Voice
+from credo.cli.voice import Json, Quiet, Verbose, Voice, how_to_continue
 
 
 def inspect(
@@ -19,7 +19,7 @@ def inspect(
 
     voice = Voice(as_json, quiet, verbose)
     found = describe(run)
-    hint = "" if found["finished"] else f"; to continue: credo fit --resume --out {run}"
+    hint = "" if found["finished"] else f"; {how_to_continue(run)}"
     voice.say(f"{run}: {found['state']}{hint}")
     voice.table(("", "setting"), [(name, str(value)) for name, value in found["settings"].items()])
     voice.say(f"Prior: {found['prior']}")

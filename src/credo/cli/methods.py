@@ -1,9 +1,10 @@
 """`credo methods`: every method with its benefits, limits and use cases; or one of them with its settings."""
 
-import json
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from credo.cli.voice import as_json_text
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -37,7 +38,7 @@ def methods(
 
 
 def _tell(values: Any) -> None:
-    typer.echo(json.dumps(values, indent=2, ensure_ascii=False))
+    typer.echo(as_json_text(values))
 
 
 def _entry(name: str) -> "Entry":

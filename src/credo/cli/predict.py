@@ -41,6 +41,7 @@ def predict(
         voice.result([row for frame in frames for row in frame.to_dicts()])
     elif out is None:
         write_csv(frames, sys.stdout.buffer)
+        sys.stdout.buffer.flush()  # here, where an error is told
     else:
         num_rows = write(frames, out)
         voice.say(f"Predicted {num_rows:,} rows: {out}")

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from credo.cli.errors import require_folder
 from credo.cli.voice import Json, Quiet, Verbose, Voice
 
 
@@ -22,13 +23,15 @@ def simplify(
 ) -> None:
     """Try every way to make a run smaller and faster: what each saves, what it loses, and which one to take."""
     from credo import plot
+    from credo._files import write_text
     from credo.runs import Run, trade_off_of  # lazy: imports JAX
 
     voice = Voice(as_json, quiet, verbose)
+    require_folder(out)
     result = trade_off_of(Run.load(run), budget=budget, test=test, seed=seed, progress=voice.progress)
     out.mkdir(parents=True, exist_ok=True)
     plot.save(plot.trade_off(result), out / "trade_off.png")
-    (out / "trade_off.csv").write_text(result.to_frame().to_csv(), encoding="utf-8")
+    write_text(out / "trade_off.csv", result.to_frame().to_csv())
     voice.say(result, markup=True)
     voice.say(f"Picture and table: {out / 'trade_off.png'}, {out / 'trade_off.csv'}")
     voice.result(result.to_dict())

@@ -3,11 +3,15 @@
 import json
 import os
 import re
+import shlex
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from credo._text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -42,6 +46,17 @@ def in_flags(text: str) -> str:
     return ARGUMENT.sub(lambda found: " ".join([f"--{found[1]}", *filter(None, found.groups()[1:])]), text)
 
 
+def how_to_continue(run: Path) -> str:
+    """The command that goes on with a run."""
+    return f"to continue: credo fit --resume --out {shlex.quote(str(run))}"
+
+
+def as_json_text(content: Any) -> str:
+    """JSON in letters that stdout has: none may become a question mark."""
+    has_all = (sys.stdout.encoding or "").lower().startswith("utf")
+    return json.dumps(content, indent=2, ensure_ascii=not has_all, default=str)
+
+
 @dataclass(frozen=True)
 class Voice:
     """Where the words of a command go."""
@@ -62,7 +77,7 @@ class Voice:
 
             # A file or a pipe has no width, and the default of 80 columns would truncate tables.
             width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else WIDTH
-            text = in_flags(message) if isinstance(message, str) else message
+            text = visible(in_flags(message)) if isinstance(message, str) else message
             Console(width=width, highlight=False, markup=markup, soft_wrap=isinstance(message, str)).print(text)
 
     def detail(self, message: Any) -> None:
@@ -77,10 +92,10 @@ class Voice:
 
         table = Table(*headings)
         for row in rows:
-            table.add_row(*(Text(in_flags(cell)) for cell in row))
+            table.add_row(*(Text(visible(in_flags(cell))) for cell in row))
         self.say(table)
 
     def result(self, content: Any) -> None:
         """The result, for machines."""
         if self.as_json:
-            typer.echo(json.dumps(content, indent=2, ensure_ascii=False, default=str))
+            typer.echo(as_json_text(content))

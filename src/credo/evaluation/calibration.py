@@ -17,6 +17,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from scipy import stats
 
+from credo._checks import require_fraction
 from credo.data import is_observed
 from credo.evaluation.checks import checked, judged, several_classes
 from credo.evaluation.residuals import Law, nssr_probabilities
@@ -163,8 +164,7 @@ def calibration_curve(
     >>> print(calibration_curve(prediction, [0, 1, 0, 0]).distance)
     0.0
     """
-    if not 0 < level < 1:
-        raise ValueError(f"level must lie between 0 and 1, got {level}")
+    require_fraction(level=level)
     predictive, y = judged(predictive, y)
     if isinstance(predictive, ClassPredictive):
         return _class_curve(predictive, checked(predictive, y), of, events, delta, level)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from credo._checks import require_fraction
 from credo.data import is_observed
 from credo.evaluation.calibration import class_events, windows
 from credo.evaluation.checks import checked, several_classes
@@ -198,8 +199,7 @@ def _equal_mass(probs: np.ndarray, num_bins: int, counted: np.ndarray | None = N
 
 def coverage_of(level: float) -> Any:
     """The metric for the share of targets inside the central interval of a level; best if equal to it."""
-    if not 0 < level < 1:
-        raise ValueError(f"level must lie between 0 and 1, got {level}")
+    require_fraction(level=level)
 
     @metric(f"coverage of {level:.0%} intervals", better=level)
     def coverage(predictive: RegressionPredictive, y: Any) -> Measure:

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from credo._checks import require_fraction
 from credo._text import nearest
 from credo.data import Data, as_data, as_inputs
 from credo.evaluation.checks import checked
@@ -111,8 +112,7 @@ def conformal(
     >>> print(round(sets.coverage(x[1000:], y[1000:]), 1))
     0.9
     """
-    if not 0 < level < 1:
-        raise ValueError(f"level must lie between 0 and 1, got {level}")
+    require_fraction(level=level)
     held_out = _complete(data)
     rank = _rank(held_out.size, level)
     if rank > held_out.size:

@@ -18,6 +18,7 @@ from credo.evaluation.mapped import Mapped
 from credo.predictive import RegressionPredictive, streaming
 from credo.predictive.conditional import Conditional, each_output
 from credo.predictive.laws import cdf_of
+from credo.predictive.marginal import as_levels
 from credo.typing import Array, Key
 
 # Beyond this many sds single precision knows 1 − F to less than two digits.
@@ -200,9 +201,7 @@ class RecalibratedRegression(Mapped, RegressionPredictive):
 
     def quantile(self, level: Any) -> np.ndarray:
         """F⁻¹(R⁻¹(level)); axes as in any prediction."""
-        levels = np.asarray(level, np.float64)
-        if np.any(levels <= 0) or np.any(levels >= 1):
-            raise ValueError(f"quantile levels must lie between 0 and 1, got {level}")
+        levels = as_levels(level)
         found = self._scores.at(self.map.inverse(ndtri(levels.ravel())))
         return found.T.reshape(*levels.shape, len(self))
 

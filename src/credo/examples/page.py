@@ -5,6 +5,9 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.markdown import Markdown
+from rich.markup import escape
+
+from credo._files import write_text
 
 
 def say(text: str) -> None:
@@ -27,11 +30,11 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def finish(out: Path, text: str) -> list[Path]:
     """Write the page as `verdict.md`, print it, and list the files of the folder."""
-    (out / "verdict.md").write_text(text + "\n", encoding="utf-8")
+    write_text(out / "verdict.md", text + "\n")
     console = Console()
     console.print(Markdown(text))
     files = sorted(path for path in out.iterdir() if path.suffix in (".png", ".md"))
-    console.print(f"\nFiles in [bold]{out.resolve()}[/]:", soft_wrap=True)
+    console.print(f"\nFiles in [bold]{escape(str(out.resolve()))}[/]:", soft_wrap=True)
     for path in files:
-        console.print(f"  {path.name}", highlight=False)
+        console.print(f"  {path.name}", highlight=False, markup=False)
     return files

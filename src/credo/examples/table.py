@@ -5,6 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
+from credo._files import write_text
+
 HEADER = "id,city,sold,size,garden,currency,price\n"
 CITIES = {"Bern": 60_000.0, "Rome": 20_000.0, "Ulm": 0.0}
 
@@ -16,7 +18,7 @@ def main(out: Path, *, num_train: int = 300, num_test: int = 100, seed: int = 0)
     rows = [_house(rng, number) for number in range(num_train + num_test)]
     files = {out / "train.csv": rows[:num_train], out / "test.csv": rows[num_train:]}
     for path, lines in files.items():
-        path.write_text(HEADER + "".join(lines), encoding="utf-8")
+        write_text(path, HEADER + "".join(lines))
     return list(files)
 
 

@@ -17,6 +17,13 @@ from credo.typing import Tree
 LearningRate = float | Callable[[Any], Any]
 # The ELBO in the progress bar, and the one that early stopping looks at, is an average over so many steps.
 SMOOTHING_STEPS = 100
+# The optimisers of optax that need a learning rate and nothing else. Not everything in it is one.
+OPTIMIZERS = (
+    *("adabelief", "adadelta", "adafactor", "adagrad", "adam", "adamax", "adamaxw", "adamw", "adan", "amsgrad"),
+    *("fromage", "lamb", "lars", "lbfgs", "lion", "nadam", "nadamw", "noisy_sgd", "novograd", "optimistic_adam"),
+    *("optimistic_adam_v2", "optimistic_gradient_descent", "polyak_sgd", "radam", "rmsprop", "rprop", "sgd"),
+    *("sign_sgd", "signum", "sm3", "yogi"),
+)
 
 
 @dataclass(frozen=True)
@@ -84,8 +91,7 @@ def named_optimizer(optimizer: str | optax.GradientTransformation, learning_rate
     """The optax optimiser that a name and a learning rate stand for; or the optimiser itself."""
     if not isinstance(optimizer, str):
         return optimizer
-    make = getattr(optax, optimizer, None)
-    if make is None or not callable(make):
-        known = ["adam", "adamw", "sgd", "rmsprop", "adagrad", "lion", "nadam", "lbfgs"]
-        raise ValueError(f"optimizer: optax has no {optimizer!r}{nearest(optimizer, known)}")
-    return make(learning_rate)
+    if optimizer not in OPTIMIZERS:
+        hint = nearest(optimizer, OPTIMIZERS) or f"; known are {', '.join(OPTIMIZERS)}"
+        raise ValueError(f"optimizer: optax has no {optimizer!r}{hint}")
+    return getattr(optax, optimizer)(learning_rate)

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from credo._checks import LARGEST_COUNT
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -43,6 +45,13 @@ class Plan:
     leaves_draws: bool = False
     fixed_density: bool = False
     acts_inside: bool = False
+
+    def __post_init__(self) -> None:
+        if self.num_steps > LARGEST_COUNT:
+            raise ValueError(
+                f"a chain would have {self.num_steps:,} steps, and at most {LARGEST_COUNT:,} can be numbered; ask for "
+                "fewer steps or samples, or keep them less far apart"
+            )
 
     @property
     def steps_per_cycle(self) -> int:

@@ -1,9 +1,11 @@
 """Methods by name with settings by name, as a command line or a configuration file gives them."""
 
+import sys
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields, replace
-from typing import Any
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from credo._text import nearest
 from credo.inference.method import Method
@@ -32,6 +34,7 @@ def build(name: str, settings: Mapping[str, Any] | None = None) -> Method:
 def with_settings(method: Method, settings: Mapping[str, Any]) -> Method:
     """The method with some settings changed, each checked against its fields."""
     known = [item.name for item in fields(method)]
+    kinds = get_type_hints(type(method))
     changes = {}
     for name, value in settings.items():
         method.refuse_renamed(name)
@@ -39,7 +42,7 @@ def with_settings(method: Method, settings: Mapping[str, Any]) -> Method:
             raise ValueError(
                 f"{type(method).__name__} has no setting {name!r}{nearest(name, known)}; it has {', '.join(known)}"
             )
-        changes[name] = _checked(f"{type(method).__name__}.{name}", value, getattr(method, name))
+        changes[name] = _checked(f"{type(method).__name__}.{name}", value, getattr(method, name), kinds[name])
     return replace(method, **changes)
 
 
@@ -66,9 +69,11 @@ def parse(text: str) -> dict[str, Any]:
     if not equals or not path.strip():
         raise ValueError(f"a setting is written name=value, and this is {text!r}")
     try:
-        value = tomllib.loads(f"value = {written}")["value"]
-    except tomllib.TOMLDecodeError:
-        value = written.strip()
+        table = tomllib.loads(f"value = {written}")
+    except (tomllib.TOMLDecodeError, RecursionError):
+        table = {}
+    # What goes on in further lines is no value of TOML.
+    value: Any = table["value"] if table.keys() == {"value"} else written.strip()
     for name in reversed(path.strip().split(".")):
         value = {name: as_value(value)}
     return value
@@ -116,25 +121,43 @@ def _scheduled(name: str, settings: Mapping[str, Any]) -> Any:
         raise ValueError(f"{name}: a {kind} schedule has the settings {known}, got {dict(settings)}") from error
 
 
-def _checked(name: str, value: Any, now: Any) -> Any:
+def _built(name: str, value: Any, now: Any) -> Any:
+    """What a text or a table stands for: a method, a schedule or None; else the value itself."""
     if isinstance(value, Mapping):
         inner = dict(value)
         if "schedule" in inner:
             return _scheduled(name, inner)
         if "name" in inner:
-            return build(inner.pop("name"), inner)
+            return build(str(inner.pop("name")), inner)
         if not isinstance(now, Method):
             raise ValueError(f"{name} is {now!r}, which has no settings of its own; name a method: {name}.name=map")
         return with_settings(now, inner)
-    value = as_value(value)
     if value == NONE and not isinstance(now, str):
         return None
     if isinstance(now, Method) and isinstance(value, str):
         return METHODS[method_name(value)]()
     if name.endswith(".start") and isinstance(value, str) and value in METHODS:
         return METHODS[value]()
-    expected: Any = {bool: bool, int: int, float: (int, float), str: str}.get(type(now))
-    wrong = expected is not None and not isinstance(value, expected)
-    if wrong or (isinstance(value, bool) and type(now) in (int, float)):
+    return value
+
+
+def _checked(name: str, value: Any, now: Any, kind: Any) -> Any:
+    """A value of a setting, which must be of a kind, as annotations write it."""
+    value = _built(name, as_value(value), now)
+    if not _fits(value, kind):
         raise ValueError(f"{name} is {now!r} by default, and cannot be {value!r}; pass a value of that type")
-    return float(value) if type(now) is float and isinstance(value, int) else value
+    return float(value) if type(now) is float else value
+
+
+def _fits(value: Any, kind: Any) -> bool:
+    """Whether a value is of a type, as annotations write it."""
+    outer, parts = get_origin(kind) or kind, get_args(kind)
+    if outer in (Union, UnionType):
+        return any(_fits(value, part) for part in parts)
+    if outer is Literal:
+        return isinstance(value, str)  # which ones there are the method says better
+    if outer in (tuple, Sequence):
+        return isinstance(value, tuple) and all(_fits(one, parts[0]) for one in value)
+    if outer is float and isinstance(value, int):
+        return not isinstance(value, bool) and abs(value) <= sys.float_info.max
+    return isinstance(value, outer) and (outer is bool or not isinstance(value, bool))

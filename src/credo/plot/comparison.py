@@ -30,6 +30,6 @@ def comparison(result: Comparison, *, by: str | None = None, ax: Axes | None = N
     best = first.best(name)
     hint = f"{best} is better" if best in ("higher", "lower") else f"best at {best}"
     ax.set_xscale("log")
-    ax.set(xlabel="seconds to train", ylabel=f"{first.label(name)} ({hint})")
+    ax.set(xlabel="seconds to train", ylabel=style.plain(f"{first.label(name)} ({hint})"))
     ax.legend(frameon=False)
     return ax

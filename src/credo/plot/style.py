@@ -10,6 +10,8 @@ from matplotlib import pyplot
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from credo._files import put
+from credo._text import visible
 from credo.data import Data
 
 INK, EPISTEMIC, ALEATORIC, DATA, FAINT = "#1b1b1b", "#2a6f97", "#a9cce3", "#d1495b", "#8a8a8a"
@@ -57,7 +59,7 @@ def class_names(names: Any, num_classes: int) -> list[str]:
         return [str(number) for number in range(num_classes)]
     if isinstance(names, str) or len(names) != num_classes:
         raise ValueError(f"names is {names!r}, but there are {num_classes} classes; pass one name for each")
-    return [str(name) for name in names]
+    return [plain(str(name)) for name in names]
 
 
 def columns(data: Data, num: int) -> np.ndarray:
@@ -77,9 +79,18 @@ def unlabelled(ax: Axes, data: Data) -> None:
         ax.plot(*points.T, ".", ms=3, **look)
 
 
+def plain(name: str) -> str:
+    """A name from the data as text to draw: dollars in it do not begin a formula.
+
+    >>> print(plain("price in $, $/m²"))
+    price in \\$, \\$/m²
+    """
+    return visible(name).replace("$", r"\$")
+
+
 def with_unit(name: str, unit: str | None) -> str:
     """The label of an axis."""
-    return f"{name} ({unit})" if unit else name
+    return plain(f"{name} ({unit})" if unit else name)
 
 
 def input_label(data: Data | None, column: int) -> str:
@@ -95,14 +106,16 @@ def target_label(data: Data | None) -> str:
 
 
 def save(ax: Axes, path: str | Path) -> None:
-    """Write the figure of the axes to a file, and close it.
+    """Write the figure of the axes to a file, which is whole or not there, and close it.
 
     In an SVG file text stays text, to be searched, and the same figure makes the same bytes.
     """
     figure = _figure(ax)
-    metadata = {"Date": None} if Path(path).suffix.lower() == ".svg" else None
+    target = Path(path) if Path(path).suffix else Path(f"{path}.png")
+    kind = target.suffix.lower().removeprefix(".")
+    metadata = {"Date": None} if kind == "svg" else None
     with pyplot.rc_context({"svg.fonttype": "none", "svg.hashsalt": "credo"}):
-        figure.savefig(path, dpi=130, metadata=metadata)
+        put(target, lambda fresh: figure.savefig(fresh, format=kind, dpi=130, metadata=metadata))
     pyplot.close(figure)
 
 

@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from credo._blocks import block_size, by_block, joined
+from credo._checks import require_at_least, require_fraction
 from credo._machine import available_cores
 from credo._precision import in_working_precision, working_precision
 from credo.data import Scaling, filled, has_target, is_observed
@@ -118,8 +119,7 @@ class Predictive:
 
         A row's noise depends on the key and on what the row holds, not on the rows beside it; equal rows differ.
         """
-        if num < 1:
-            raise ValueError(f"num must be at least 1, got {num}")
+        require_at_least(1, num=num)
         self._refuse_if_large(num, "samples", self._target_shape[1:])
         chosen = jax.random.choice(key, self.num_draws, (num,), p=jnp.asarray(self.weights))
         keys = jax.random.split(jax.random.fold_in(key, 1), num)
@@ -266,8 +266,7 @@ class RegressionPredictive(Predictive):
 
     def interval(self, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
         """The central interval (lower, upper) that holds y with probability `level`."""
-        if not 0 < level < 1:
-            raise ValueError(f"level must lie between 0 and 1, got {level}")
+        require_fraction(level=level)
         lower, upper = self.quantile([(1 - level) / 2, (1 + level) / 2])
         return lower, upper
 
@@ -316,10 +315,10 @@ class RegressionPredictive(Predictive):
 
 def as_levels(level: Any) -> np.ndarray:
     """Levels of quantiles as an array, each between 0 and 1."""
-    levels = np.asarray(level, working_precision())
-    if np.any(levels <= 0) or np.any(levels >= 1):
-        raise ValueError(f"quantile levels must lie between 0 and 1, got {level}")
-    return levels
+    levels = np.asarray(level)
+    if levels.dtype.kind not in "iuf" or not np.all((levels > 0) & (levels < 1)):
+        raise ValueError(f"level must lie between 0 and 1, got {level!r}")
+    return levels.astype(working_precision())
 
 
 def rows_by_block(

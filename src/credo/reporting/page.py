@@ -7,7 +7,13 @@ from dataclasses import dataclass, field
 from html import escape
 from importlib.resources import files
 
+from credo._text import visible
 from credo._version import __version__
+
+
+def safe(words: str) -> str:
+    """Words as HTML that shows them, whatever they are."""
+    return escape(visible(words))
 
 
 @dataclass
@@ -24,19 +30,19 @@ class Section:
 
     def text(self, words: str) -> None:
         """A paragraph."""
-        self.pieces.append(f"<p>{escape(words)}</p>")
+        self.pieces.append(f"<p>{safe(words)}</p>")
 
     def verdict(self, words: str) -> None:
         """A sentence that stands out."""
-        self.pieces.append(f'<p class="verdict">{escape(words)}</p>')
+        self.pieces.append(f'<p class="verdict">{safe(words)}</p>')
 
     def code(self, words: str) -> None:
         """Text in a fixed-width font."""
-        self.pieces.append(f"<pre>{escape(words)}</pre>")
+        self.pieces.append(f"<pre>{safe(words)}</pre>")
 
     def cards(self, figures: Iterable[tuple[str, str]]) -> None:
         """A few numbers at a glance: (value, what it is)."""
-        cells = "".join(f'<div class="card"><b>{escape(v)}</b><span>{escape(w)}</span></div>' for v, w in figures)
+        cells = "".join(f'<div class="card"><b>{safe(v)}</b><span>{safe(w)}</span></div>' for v, w in figures)
         self.pieces.append(f'<div class="cards">{cells}</div>')
 
     def table(self, headings: Sequence[str], rows: Iterable[Sequence[str]], numbers: Sequence[int] = ()) -> None:
@@ -44,7 +50,7 @@ class Section:
 
         def line(tag: str, cells: Sequence[str]) -> str:
             looks = [' class="number"' if place in numbers else "" for place in range(len(cells))]
-            filled = "".join(f"<{tag}{look}>{escape(cell)}</{tag}>" for look, cell in zip(looks, cells, strict=True))
+            filled = "".join(f"<{tag}{look}>{safe(cell)}</{tag}>" for look, cell in zip(looks, cells, strict=True))
             return f"<tr>{filled}</tr>"
 
         body = "".join(line("td", row) for row in rows)
@@ -54,24 +60,24 @@ class Section:
     def figure(self, svg: str, caption: str) -> None:
         """A picture, embedded in the page."""
         data = base64.b64encode(svg.encode()).decode()
-        image = f'<img src="data:image/svg+xml;base64,{data}" alt="{escape(caption)}">'
-        self.figures.append(f"<figure>{image}<figcaption>{escape(caption)}</figcaption></figure>")
+        image = f'<img src="data:image/svg+xml;base64,{data}" alt="{safe(caption)}">'
+        self.figures.append(f"<figure>{image}<figcaption>{safe(caption)}</figcaption></figure>")
 
     def html(self) -> str:
         pictures = f'<div class="figures">{"".join(self.figures)}</div>' if self.figures else ""
-        return f'<section id="{self.anchor}"><h2>{escape(self.title)}</h2>{"".join(self.pieces)}{pictures}</section>'
+        return f'<section id="{self.anchor}"><h2>{safe(self.title)}</h2>{"".join(self.pieces)}{pictures}</section>'
 
 
 def page(title: str, lead: str, sections: Sequence[Section]) -> str:
     """The whole page; opening it loads nothing from the network."""
     style = files("credo.reporting").joinpath("page.css").read_text(encoding="utf-8")
-    links = "".join(f'<a href="#{section.anchor}">{escape(section.title)}</a>' for section in sections)
+    links = "".join(f'<a href="#{section.anchor}">{safe(section.title)}</a>' for section in sections)
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         # With an icon of its own, browsers do not ask a server for one.
-        f'<link rel="icon" href="data:,"><title>{escape(title)}</title><style>\n{style}</style></head>\n<body>'
-        f'<header><h1>{escape(title)}</h1><p class="lead">{escape(lead)}</p><nav>{links}</nav></header>\n'
+        f'<link rel="icon" href="data:,"><title>{safe(title)}</title><style>\n{style}</style></head>\n<body>'
+        f'<header><h1>{safe(title)}</h1><p class="lead">{safe(lead)}</p><nav>{links}</nav></header>\n'
         + "\n".join(section.html() for section in sections)
         + f"\n<footer>Written by credo {__version__}.</footer></body></html>\n"
     )

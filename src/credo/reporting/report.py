@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from credo import plot
+from credo._files import write_text
 from credo.data import Data, as_data
 from credo.diagnostics import ChainDiagnostics
 from credo.evaluation.evaluate import Scores, evaluate
@@ -73,7 +74,7 @@ def report(
         _settings(posterior),
     ]
     target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(page(title, lead, sections), encoding="utf-8")
+    write_text(target, page(title, lead, sections))
     return target
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import tomli_w
 
-from credo._files import put
+from credo._files import write_text
 from credo._text import nearest
 from credo._version import __version__
 from credo.inference.settings import as_value
@@ -69,6 +69,11 @@ class Config:
     settings: dict[str, Any] = field(default_factory=dict)
     monotone: dict[str, str] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        for name, value in (("data", self.data), ("target", self.target or "")):
+            if any("\ud800" <= letter <= "\udfff" for letter in value):
+                raise ValueError(f"{name} is {value!r}, a name that is not UTF-8 and cannot be written down; rename it")
+
     @classmethod
     def read(cls, path: str | Path) -> "Config":
         """Read a TOML file; settings that it does not name keep their defaults."""
@@ -94,7 +99,7 @@ class Config:
     def write(self, path: str | Path) -> None:
         """Write all settings as TOML; the file is whole or not there."""
         text = HEADING + tomli_w.dumps(asdict(self) | {"target": self.target or ""})
-        put(Path(path), lambda fresh: fresh.write_text(text, encoding="utf-8"))
+        write_text(Path(path), text)
 
 
 def _require_type(source: Path, name: str, value: Any) -> None:

@@ -14,6 +14,7 @@ import time
 import warnings
 from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
@@ -24,6 +25,7 @@ from credo import random
 from credo._machine import available_cores
 from credo._precision import for_threads
 from credo._progress import StepBar
+from credo._stopping import STOP
 from credo.inference.engine import compiled
 from credo.inference.engine.chain import Chain, Group, Result, side_by_side
 from credo.inference.engine.checkpoint import Stage
@@ -129,6 +131,7 @@ class Driver:
             running = {pool.submit(advance, unit): unit for unit in units if not _chains_of(unit)[0].finished}
             try:
                 while running:
+                    STOP.raise_if_asked()
                     for future in wait(running, return_when=FIRST_COMPLETED).done:
                         unit = running.pop(future)
                         future.result()
@@ -234,7 +237,9 @@ def run(
     chains, units = driver.start_all(seed, starts, data, held_out, stage)
     driver.compile(units)
     bar = StepBar(type(method).__name__, plan.num_chains * plan.num_steps, show=progress)
-    interrupted = driver.drive(units, bar, stage)
+    # Without a place to write them down there is nothing to save of the chains.
+    with STOP.heard() if stage is not None else nullcontext():
+        interrupted = driver.drive(units, bar, stage)
     before = stage.seconds_before if stage is not None else 0.0
     result = _collect(chains, data, before + time.perf_counter() - began, seed, interrupted)
     if interrupted:

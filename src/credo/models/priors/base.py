@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import asdict
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpyro
 import numpyro.distributions as dist
@@ -24,6 +24,7 @@ class Parameter(NamedTuple):
     initial: Any = None
 
 
+@runtime_checkable
 class Prior(Protocol):
     """Anything that gives a parameter its distribution.
 

@@ -1,0 +1,75 @@
+"""All commands, as one application."""
+
+import typer
+
+from credo._version import __version__
+from credo.cli.compare import compare
+from credo.cli.compress import compress
+from credo.cli.demo import demo
+from credo.cli.distill import distill
+from credo.cli.errors import reported
+from credo.cli.evaluate import evaluate
+from credo.cli.example import example
+from credo.cli.fit import fit
+from credo.cli.inspect import inspect
+from credo.cli.methods import methods
+from credo.cli.predict import predict
+from credo.cli.simplify import simplify
+
+EPILOG = """
+Examples:
+
+  credo fit train.csv --target price --out run/      fit a network to a table
+
+  credo predict run/ new.csv -o out.csv              with its uncertainty
+
+  credo evaluate run/ test.csv --report report.html  does it know what it knows?
+
+  credo compare train.csv --target price             which method is worth it?
+
+  credo inspect run/                                 what was fitted, how healthy
+
+  credo simplify run/                                how small and fast can it be?
+
+  credo distill run/ --out small/                    one pass in place of hundreds
+
+  credo compress run/ --to 2% --out small/           a fiftieth of its bytes
+
+  credo methods                                      every method and its limits
+
+  credo example paperfold                            the paper's examples
+
+  credo demo --out figures/                          all of it on embedded data
+"""
+
+app = typer.Typer(
+    name="credo",
+    help="Bayesian neural networks: networks that know what they do not know.",
+    epilog=EPILOG,
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"credo {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: bool = typer.Option(
+        False, "--version", callback=_version, is_eager=True, help="Show the version and exit."
+    ),
+) -> None:
+    """Bayesian neural networks: networks that know what they do not know."""
+
+
+for command in (fit, predict, evaluate, compare, inspect, simplify, distill, compress, methods, demo):
+    app.command()(reported(command))
+app.add_typer(example, name="example")
+for found in example.registered_commands:
+    found.callback = reported(found.callback) if found.callback else None
