@@ -1,6 +1,6 @@
 """What is attacked: small tables, saved posteriors of each kind, and runs; made once, in a folder.
 
-    python -m tests.attack.corpus folder
+python -m tests.attack.corpus folder
 """
 
 import shutil

@@ -35,9 +35,7 @@ class Directory:
 
 def read(folder: Path) -> Files:
     """The files of a folder, also those in folders within it."""
-    return {
-        str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()
-    }
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
 def write(files: Files, folder: Path) -> None:
@@ -299,7 +297,20 @@ def edited_text(rng: Rng, content: bytes) -> bytes:
     lines = content.decode().splitlines()
     place = int(rng.integers(len(lines)))
     name = lines[place].split("=")[0]
-    values = ("''", "-1", "nan", "1e400", "true", "[]", "{}", "'../x'", "'\\u0000'", "9" * 40, "[" * 5_000, "2020-01-01")
+    values = (
+        "''",
+        "-1",
+        "nan",
+        "1e400",
+        "true",
+        "[]",
+        "{}",
+        "'../x'",
+        "'\\u0000'",
+        "9" * 40,
+        "[" * 5_000,
+        "2020-01-01",
+    )
     lines[place : place + 1] = [
         [],
         [lines[place]] * 2,

@@ -3,7 +3,6 @@
 A process that has computed with JAX cannot be forked, so who uses this computes in children only.
 """
 
-import math
 import os
 import runpy
 import signal
@@ -15,10 +14,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
-from safetensors.numpy import load_file
+from jax._src import xla_bridge
 
+import credo as package
+from credo.inference.engine import checkpoint
 from credo.runs import Config
 from tests.attack.corpus import config_of
 from tests.attack.outcomes import Wrong, require_one_line
@@ -118,47 +118,15 @@ def credo(*arguments: object, words: Path, before: Callable[[], Any] = lambda: N
 
 def write_at_every_chunk() -> None:
     """For `before`: checkpoints as often as can be."""
-    from credo.inference.engine import checkpoint
-
     checkpoint.SECONDS_BETWEEN, checkpoint.SHARE_OF_TIME = 0.0, float("inf")
 
 
 def import_everything() -> None:
     """All that a command line will need, without a computation."""
-    # A default argument of blackjax is computed while it is imported.
-    log, jnp.log = jnp.log, math.log  # type: ignore[assignment]
-    try:
-        import blackjax.adaptation  # noqa: F401
-    finally:
-        jnp.log = log  # type: ignore[assignment]
-    import credo as package
-
     for name in package.__all__:
         getattr(package, name)
-
-
-# -- runs, compared without a computation --------------------------------------------------------------------
-
-
-def bits(folder: Path) -> dict[str, bytes]:
-    """What a finished run consists of: each array, and each file that does not tell the time."""
-    arrays = {
-        name: repr((array.dtype, array.shape)).encode() + array.tobytes()
-        for path in folder.glob("*.safetensors")
-        for name, array in load_file(path).items()
-    }
-    if not arrays:
-        raise Wrong("a run that has ended holds no arrays", sorted(path.name for path in folder.iterdir()))
-    return arrays | {name: (folder / name).read_bytes() for name in ("config.toml", "columns.json")}
-
-
-def require_same(folder: Path, *references: Path) -> None:
-    """A run is, wholly, one of those that it may be."""
-    found = bits(folder)
-    if not any(found == bits(reference) for reference in references):
-        first = bits(references[0])
-        others = [name for name in found | first if found.get(name) != first.get(name)]
-        raise Wrong("a run has other bits than it should", others[:8])
+    if xla_bridge.backends_are_initialized():
+        raise RuntimeError("an import has computed with JAX: children that compute would hang")
 
 
 class Library:
@@ -182,7 +150,9 @@ class Library:
         made = config.with_suffix("")
         if not made.exists():
             place = made.with_name(f".{made.name}-{os.getpid()}")
-            child = credo("fit", "--config", config, "--out", place, "--quiet", words=place, before=write_at_every_chunk)
+            child = credo(
+                "fit", "--config", config, "--out", place, "--quiet", words=place, before=write_at_every_chunk
+            )
             require_one_line(child.wait(), child.stderr, allowed=(0,))
             if not made.exists():
                 place.rename(made)
@@ -193,7 +163,9 @@ class Library:
         if config.name not in self.seconds:
             self.run(config)
             place = self.folder / f".timed-{config.stem}-{os.getpid()}"
-            child = credo("fit", "--config", config, "--out", place, "--quiet", words=place, before=write_at_every_chunk)
+            child = credo(
+                "fit", "--config", config, "--out", place, "--quiet", words=place, before=write_at_every_chunk
+            )
             child.wait()
             self.seconds[config.name] = time.monotonic() - child.began
         return self.seconds[config.name]

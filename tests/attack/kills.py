@@ -13,6 +13,7 @@ from credo.inference.registry import METHODS
 from tests.attack import forks
 from tests.attack.kinds import Case
 from tests.attack.outcomes import KILLS, RIGHT, Outcome, Wrong, require_one_line
+from tests.attack.saved import require_same
 
 # Of one fit, before it is left in peace.
 MAX_KILLS = 6
@@ -34,9 +35,7 @@ def prepare(folder: Path) -> Case:
     return case
 
 
-def killed_and_resumed(
-    rng: np.random.Generator, config: Path, run: Path, seconds: float, reference: Path
-) -> Outcome:
+def killed_and_resumed(rng: np.random.Generator, config: Path, run: Path, seconds: float, reference: Path) -> Outcome:
     num_kills = 0
     for attempt in range(MAX_KILLS + 1):
         options = ("--resume",) if run.exists() else ()
@@ -52,7 +51,7 @@ def killed_and_resumed(
             raise Wrong(f"a run that was killed is refused: {reason(child.stderr)}", child.stderr[-1_000:])
         require_one_line(0, child.stderr, allowed=(0,))
         break
-    forks.require_same(run, reference)
+    require_same(run, reference)
     return Counter({RIGHT: 1, KILLS: num_kills})
 
 

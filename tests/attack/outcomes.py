@@ -38,7 +38,9 @@ class Fault:
         name = error.what if isinstance(error, Wrong) else f"{kind} in {where}"
         notes = "\n".join(getattr(error, "__notes__", ()))
         last = "".join(traceback.format_tb(error.__traceback__, limit=-4))
-        return cls(name, "\n".join(part for part in (f"{kind}: {shortened(str(error))}", shortened(notes), last) if part))
+        return cls(
+            name, "\n".join(part for part in (f"{kind}: {shortened(str(error))}", shortened(notes), last) if part)
+        )
 
 
 def place_of(trace: TracebackType | None) -> str:

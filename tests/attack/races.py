@@ -12,6 +12,7 @@ from tests.attack import corpus, forks
 from tests.attack.folders import refusal
 from tests.attack.kinds import Case
 from tests.attack.outcomes import Outcome, Wrong, require_one_line, require_sentence, right
+from tests.attack.saved import require_same
 
 LOADS = 30
 
@@ -46,7 +47,7 @@ def several_fits(rng: np.random.Generator, library: forks.Library, place: Path) 
         require_one_line(code, child.stderr)
     if 0 not in codes:
         raise Wrong("of several fits on one folder none has won", [child.stderr for child in children])
-    forks.require_same(place / "run", *[one for one, code in zip(references, codes, strict=True) if code == 0])
+    require_same(place / "run", *[one for one, code in zip(references, codes, strict=True) if code == 0])
     return right
 
 
@@ -64,7 +65,7 @@ def overwritten_while_read(rng: np.random.Generator, library: forks.Library, pla
     if reader.code == 0 and reader.stdout not in expected:
         raise Wrong("a reader saw a mixture of two runs", reader.stdout)
     require_one_line(writer.wait(), writer.stderr, allowed=(0,))
-    forks.require_same(place / "run", runs[1])
+    require_same(place / "run", runs[1])
     return right
 
 

@@ -15,6 +15,7 @@ from credo.inference.registry import METHODS
 from tests.attack import forks
 from tests.attack.kinds import Case
 from tests.attack.outcomes import Outcome, Wrong, require_one_line, right
+from tests.attack.saved import require_same
 
 CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
 # Python itself starts within these seconds, before any line of credo runs: nobody can catch a signal there.
@@ -69,13 +70,11 @@ def fit_is_interrupted(
     resume = ("--resume",) if (place / "run").exists() else ()
     child = forks.credo(*command, *resume, words=place / "words")
     require_one_line(child.wait(), child.stderr, allowed=(0,))
-    forks.require_same(place / "run", library.run(config))
+    require_same(place / "run", library.run(config))
     return right
 
 
-def cold_start_is_interrupted(
-    rng: np.random.Generator, command: tuple[object, ...], number: signal.Signals
-) -> Outcome:
+def cold_start_is_interrupted(rng: np.random.Generator, command: tuple[object, ...], number: signal.Signals) -> Outcome:
     process = subprocess.Popen(
         [sys.executable, "-m", "credo.cli", *map(str, command)],
         stdout=subprocess.DEVNULL,
