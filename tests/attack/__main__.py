@@ -10,7 +10,6 @@ there was any.
 import argparse
 import os
 import secrets
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -42,7 +41,7 @@ def main() -> None:
             todo = iter([harness.Piece(names[0], seed, options.case, 0.0, only_one=True)])
         harness.run(todo, folder, results, options.processes)
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        harness.remove(folder)
     _tell(results)
     if options.markdown:
         options.markdown.write_text(harness.markdown(results), encoding="utf-8")

@@ -52,9 +52,8 @@ def prepare(folder: Path) -> Case:
 
 def begun(fitted: testing.Case, folder: Path) -> tuple[testing.Case, list[damage.Files]]:
     """The states of the folder of a fit in which something has been done, and not all."""
-    with tempfile.TemporaryDirectory(dir=folder) as root:
-        with recorded(Path(root)) as recorder:
-            fitted.fit(checkpoint=Path(root) / "run", progress=False)
+    with tempfile.TemporaryDirectory(dir=folder) as root, recorded(Path(root)) as recorder:
+        fitted.fit(checkpoint=Path(root) / "run", progress=False)
     return fitted, [files for files in map(files_of, recorder.states) if any("checkpoint/" in name for name in files)]
 
 

@@ -8,6 +8,7 @@ its number, so that it can be played again alone.
 import json
 import os
 import select
+import shutil
 import subprocess
 import sys
 import time
@@ -188,6 +189,15 @@ def work(piece: Piece, folder: Path, tell: Callable[[dict], None]) -> None:
 def generator(kind: str, seed: int, number: int) -> np.random.Generator:
     """The randomness of one case."""
     return np.random.default_rng([zlib.crc32(kind.encode()), seed, number])
+
+
+def remove(folder: Path) -> None:
+    """Remove what the pieces have left, also small disks that are still mounted there."""
+    mounts = Path("/proc/mounts")
+    for line in mounts.read_text().splitlines() if mounts.exists() else ():
+        if line.split()[1].startswith(f"{folder}/"):
+            subprocess.run(["umount", "-l", line.split()[1]], check=False)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def total(results: Results) -> Tally:

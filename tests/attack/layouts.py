@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import polars as pl
-from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 import credo
+from tests.attack.examples import hold
 from tests.attack.kinds import Case
-from tests.attack.outcomes import Outcome, Wrong, at_most, refused, require_sentence, right
+from tests.attack.outcomes import Outcome, Wrong, refused, require_sentence, right
 
 EXAMPLES = 25
 # Rows and columns: always the same, so that the programs are.
@@ -90,32 +90,27 @@ def by_property(number: int, posterior: Any, examples: int = EXAMPLES) -> Outcom
     found: Outcome = Counter()
     cells = st.one_of(st.integers(0, 3), st.sampled_from([0.5, -1.0, 100.0, np.nan, np.inf, 1e30]))
 
-    @seed(number)
-    @settings(
-        max_examples=examples,
-        database=None,
-        deadline=None,
-        phases=[Phase.generate, Phase.shrink],
-        suppress_health_check=list(HealthCheck),
-        print_blob=False,
-    )
-    @given(
-        values=st.lists(cells, min_size=12, max_size=12),
-        dtype=st.sampled_from(DTYPES),
-        layout=st.sampled_from(sorted(LAYOUTS)),
-        container=st.sampled_from(sorted(CONTAINERS)),
-    )
-    def hold(values: list[float], dtype: str, layout: str, container: str) -> None:
+    def claim(example: tuple[list[float], str, str, str]) -> None:
+        values, dtype, layout, container = example
         with np.errstate(all="ignore"):
             try:
                 array = np.array(values, dtype).reshape(SHAPE)
-                given_x, plain = CONTAINERS[container](LAYOUTS[layout](array)), array.astype("f8")
+                x, plain = CONTAINERS[container](LAYOUTS[layout](array)), array.astype("f8")
             except (ValueError, TypeError, OverflowError, pl.exceptions.PolarsError):
                 return  # there is no such array
-        with at_most(60):
-            found.update(judged(posterior, given_x, plain, is_data=values[0] == values[1]))
+        found.update(judged(posterior, x, plain, is_data=values[0] == values[1]))
 
-    hold()
+    hold(
+        number,
+        examples,
+        claim,
+        st.tuples(
+            st.lists(cells, min_size=12, max_size=12),
+            st.sampled_from(DTYPES),
+            st.sampled_from(sorted(LAYOUTS)),
+            st.sampled_from(sorted(CONTAINERS)),
+        ),
+    )
     return found
 
 

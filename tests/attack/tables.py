@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from credo.cli import app
 from credo.tables.encoding import Encoding
 from tests.attack import damage
+from tests.attack.examples import hold
 from tests.attack.kinds import Case
 from tests.attack.outcomes import Outcome, Wrong, at_most, refused, require_one_line, require_sentence, right
 
@@ -28,12 +28,12 @@ NUM_ROWS = 3
 MISSING = ("", "NA", "?", "-", "nan", "NULL", " ")
 NUMBERS = ("0", "1", "-1.5", "3e5", "1e400", "inf", "-0", "1_000", "1,5", "0x1f", "٣", "  7 ", "9" * 40, "1e-400", "+2")
 WORDS = (
-    "a", "b", "ä", "=1+2", "+a", "-b", "@x", "\t=1", "$\\frac{1}$", "\x1b[31m", "<b>", "\u202e", "x" * 300, "'", "2020-01-01",
-    "2020-13-45", "true", "no", "yes", "🙂", "count", "a\nb", 'a"b', "a,b", "a;b",
+    "a", "b", "ä", "=1+2", "+a", "-b", "@x", "\t=1", "$\\frac{1}$", "\x1b[31m", "<b>", "\u202e", "x" * 300, "'",
+    "2020-01-01", "2020-13-45", "true", "no", "yes", "🙂", "count", "a\nb", 'a"b', "a,b", "a;b",
 )  # fmt: skip
 NAMES = (
-    "a", "b", "y", "count", "mean", "label", "index", "", " ", "a b", "$x_1^2$", "$\\frac{1}$", "\x07", "ä", "=cmd()", "x" * 500,
-    "literal", "len", "0", "true", "a\nb", 'a"b', "y_pred", "<script>", "\u202eabc",
+    "a", "b", "y", "count", "mean", "label", "index", "", " ", "a b", "$x_1^2$", "$\\frac{1}$", "\x07", "ä", "=cmd()",
+    "x" * 500, "literal", "len", "0", "true", "a\nb", 'a"b', "y_pred", "<script>", "\u202eabc",
 )  # fmt: skip
 # Whole columns of one sort, so that many tables are learned from, and mixtures.
 SORTS = (
@@ -177,21 +177,10 @@ def by_grammar(number: int, folder: Path, examples: int = EXAMPLES) -> Outcome:
     """Many tables; one that fails is made as small as can be."""
     found: Outcome = Counter()
 
-    @seed(number)
-    @settings(
-        max_examples=examples,
-        database=None,
-        deadline=None,
-        phases=[Phase.generate, Phase.shrink],
-        suppress_health_check=list(HealthCheck),
-        print_blob=False,
-    )
-    @given(st.one_of(csv_files(), csv_files(), parquet_files(), npz_files()))
     def read(file: tuple[str, bytes, int | None]) -> None:
-        with at_most(60):
-            found.update(learned(*file, folder))
+        found.update(learned(*file, folder))
 
-    read()
+    hold(number, examples, read, st.one_of(csv_files(), csv_files(), parquet_files(), npz_files()))
     return found
 
 

@@ -180,7 +180,7 @@ class Scenarios:
         shutil.copytree(self.folder / "runs" / "map", root / "run")
         old, run = bits(root / "run"), Run.load(self.folder / "runs" / "nuts")
         student = credo.load(self.folder / "posteriors" / "student")
-        with mock.patch.object(simplified, "distill", lambda *_, **__: student), recorded(root) as recorder:
+        with mock.patch.object(simplified, "distill", return_value=student), recorded(root) as recorder:
             simplified.distilled(run, root / "run", overwrite=True)
         return Scenario("distill", recorder.states, [old, bits(root / "run")])
 
@@ -251,7 +251,7 @@ def loads(scenario: Scenario, run: Path) -> bool:
 
 
 def resumed(scenario: Scenario, run: Path, *, in_fact: bool, is_whole: bool) -> None:
-    """Go on with the run, up to where it would compute or to its end; the old one that was to be replaced still can be."""
+    """Go on with the run, up to where it would compute or to its end; an old one can still be replaced."""
     options = {"overwrite": True} if is_whole and bits(run) != scenario.held[-1] else {"resume": run.exists()}
     try:
         if in_fact:
