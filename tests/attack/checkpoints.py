@@ -15,7 +15,7 @@ import credo
 from credo import testing
 from credo.inference.engine import checkpoint
 from tests.attack import damage
-from tests.attack.folders import limit_memory, refusal
+from tests.attack.folders import bounded_memory, refusal
 from tests.attack.kinds import Case
 from tests.attack.outcomes import Outcome, Wrong, at_most, refused, require_sentence, right
 from tests.attack.writes import Recorder, State, recorded
@@ -31,7 +31,6 @@ def prepare(folder: Path) -> Case:
     checkpoint.SECONDS_BETWEEN, checkpoint.SHARE_OF_TIME = 0.0, float("inf")
     sys.addaudithook(Recorder.hear)
     known = [begun(testing.Case(method), folder) for method in METHODS]
-    limit_memory()
 
     def case(rng: np.random.Generator) -> Outcome:
         fitted, states = known[rng.integers(len(known))]
@@ -42,7 +41,7 @@ def prepare(folder: Path) -> Case:
         place = Path(tempfile.mkdtemp(dir=folder))
         try:
             damage.write(hurt, place)
-            with at_most(120):
+            with at_most(120), bounded_memory():
                 return judged(fitted, place, is_signed=is_signed)
         finally:
             damage.remove(place)

@@ -5,6 +5,7 @@ python -m tests.attack.corpus folder
 
 import shutil
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -22,22 +23,30 @@ SAVED = Path(__file__).parents[1] / "posterior" / "saved"
 NETWORKS = {"closed_form": "linear"}
 
 
-def make(folder: Path) -> None:
-    """Write the corpus into a folder."""
+# The runs of the corpus: method, table and target.
+RUNS = {
+    "map": ("map", "train.csv", "price"),
+    "other": ("map", "other/train.csv", "price"),
+    "nuts": ("nuts", "train.csv", "price"),
+    "classes": ("map", "train.csv", "city"),
+}
+
+
+def make(folder: Path, runs: Iterable[str] = tuple(RUNS)) -> None:
+    """Write the corpus into a folder, with some of its runs."""
     tables = folder / "tables"
     table.main(tables, num_train=20, num_test=3, seed=0)
     # The same columns, learned from other rows: what is known about one table is wrong about the other.
     table.main(tables / "other", num_train=24, num_test=3, seed=1)
     for name in ("train", "test"):
         pl.read_csv(tables / f"{name}.csv").write_parquet(tables / f"{name}.parquet")
-    posteriors, runs = folder / "posteriors", folder / "runs"
+    posteriors = folder / "posteriors"
     for saved in sorted(path for path in SAVED.iterdir() if path.is_dir()):
         shutil.copytree(saved, posteriors / f"old-{saved.name}")
         credo.load(saved).save(posteriors / saved.name)
-    Run.fit(config_of("map", tables / "train.csv"), runs / "map")
-    Run.fit(config_of("map", tables / "other" / "train.csv"), runs / "other")
-    Run.fit(config_of("nuts", tables / "train.csv"), runs / "nuts")
-    Run.fit(config_of("map", tables / "train.csv", target="city"), runs / "classes")
+    for name in runs:
+        method, file, target = RUNS[name]
+        Run.fit(config_of(method, tables / file, target=target), folder / "runs" / name)
 
 
 def config_of(method: str, data: Path, *, target: str = "price", seed: int = 0) -> Config:
@@ -45,11 +54,6 @@ def config_of(method: str, data: Path, *, target: str = "price", seed: int = 0) 
     settings = settings_of(METHODS[method](**TINY[method]))
     network = NETWORKS.get(method, "mlp:3")
     return Config(str(data), target, network=network, method=method, settings=settings, seed=seed)
-
-
-def write_config(config: Config, path: Path) -> Path:
-    config.write(path)
-    return path
 
 
 def entries(folder: Path) -> list[Path]:

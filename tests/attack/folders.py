@@ -6,6 +6,8 @@ nothing but a refusal can happen on the way.
 
 import resource
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -81,9 +83,6 @@ def refusal() -> type[Exception]:
 
 def prepare(folder: Path) -> Case:
     known = [Entry(entry, folder / "tables") for entry in corpus.entries(folder)]
-    for entry in known:
-        entry.ask(entry.loaded)
-    limit_memory()
 
     def case(rng: np.random.Generator) -> Outcome:
         entry = known[rng.integers(len(known))]
@@ -94,7 +93,7 @@ def prepare(folder: Path) -> Case:
         try:
             place.mkdir()
             damage.write(files, place)
-            with at_most(60):
+            with at_most(60), bounded_memory():
                 return judged(entry, place, is_signed=is_signed, is_asked=rng.integers(ASKED) == 0)
         finally:
             damage.remove(place.parent)
@@ -119,8 +118,13 @@ def judged(entry: Entry, place: Path, *, is_signed: bool, is_asked: bool) -> Out
     return right
 
 
-def limit_memory() -> None:
+@contextmanager
+def bounded_memory() -> Iterator[None]:
     """What is allocated for sizes that a file only claims shows as a MemoryError."""
     pages = int(Path("/proc/self/statm").read_text().split()[0])
-    most = pages * resource.getpagesize() + ROOM
-    resource.setrlimit(resource.RLIMIT_AS, (most, resource.RLIM_INFINITY))
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + ROOM, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)

@@ -1,4 +1,4 @@
-"""Several processes on one folder: what it holds in the end, and what readers see meanwhile, is wholly of one of them."""
+"""Several processes on one folder: what it holds in the end, and what readers see meanwhile, is wholly of one."""
 
 import shutil
 import tempfile

@@ -35,6 +35,8 @@ from tests.attack.saved import bits
 
 # One in so many moments is gone on from in fact.
 RESUMED = 50
+# What writes, and how often it is chosen.
+KINDS_OF_WRITES = {"fit": 0.4, "overwrite": 0.25, "resume": 0.15, "save": 0.15, "distill": 0.05}
 # Methods of each sort, for what does not depend on the method.
 FEW = ["map", "nuts", "laplace", "deep_ensemble"]
 # Files by their paths, None for a folder.
@@ -129,7 +131,7 @@ class Scenarios:
         self.saved = sorted(path.name for path in (folder / "posteriors").iterdir())
 
     def chosen(self, rng: np.random.Generator) -> Scenario:
-        kind = str(rng.choice(["fit", "overwrite", "resume", "save", "distill"], p=[0.4, 0.25, 0.15, 0.15, 0.05]))
+        kind = str(rng.choice(list(KINDS_OF_WRITES), p=list(KINDS_OF_WRITES.values())))
         names = {"fit": sorted(METHODS), "save": self.saved, "distill": [""]}.get(kind, FEW)
         return self.scenario(kind, names[rng.integers(len(names))])
 
