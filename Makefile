@@ -10,10 +10,12 @@ QUICKLY := --xla_cpu_use_fusion_emitters=false
 # What has been compiled is kept: by the files of one run for each other, and for the next run.
 COMPILED := JAX_COMPILATION_CACHE_DIR=$(CURDIR)/$(VENV)/compiled JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0 \
 	JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES=-1 XLA_FLAGS=$(QUICKLY)
+# How long to attack.
+MINUTES ?= 60
 PEERS := .venv-peers
 PEERS_STAMP := $(PEERS)/.installed
 
-.PHONY: demo test test-quick test-full test-seeds check bench format clean
+.PHONY: demo test test-quick test-full test-seeds attack check bench format clean
 
 demo: $(STAMP)  ## fit, diagnose and predict on embedded data; ends with a table, figures and reports to open
 	$(BIN)/credo demo
@@ -29,6 +31,9 @@ test-seeds: $(STAMP)  ## the statistical tests with 20 other seeds and both comp
 
 test-full: check  ## the tests, the heavy ones included
 	$(COMPILED) $(BIN)/python -m pytest $(SIDE_BY_SIDE)
+
+attack: $(STAMP)  ## damage, kills, races, full disks and hostile tables, for an hour or MINUTES=…; ARGS='--only tables'
+	XLA_FLAGS=$(QUICKLY) $(BIN)/python -m tests.attack --minutes $(MINUTES) $(ARGS)
 
 check: $(STAMP)  ## linter, formatter, type checker and the import contract
 	$(BIN)/ruff check .
