@@ -55,7 +55,6 @@ def test_tables_that_cannot_be_fitted(credo, tmp_path, content, target, words):
         (("--method", "map", "--set", "learning_rate={name='map'}"), "pass a value of that type"),
         (("--method", "hmc", "--set", "path_length=none"), "cannot be None"),
         (("--method", "map", "--set", "num_steps=99999999999"), "must be at most 2,147,483,647"),
-        (("--method", "nuts", "--set", "num_samples=2000000000", "--set", "thin=2"), "can be numbered"),
         (("--network", "mpl:50"), "did you mean 'mlp'"),
         (("--task", "regresion"), "did you mean 'regression'"),
         (("--task", "binary"), "choose --task multi-class"),

@@ -192,7 +192,7 @@ def test_bad_questions_are_refused(correlated, one):
         (lambda: one.quantile("x"), "level must lie between 0 and 1, got 'x'"),
         (lambda: one.quantile([0.5, np.nan]), "level must lie between 0 and 1"),
         (lambda: one.samples(random.key(0), "many"), "num must be a whole number"),
-        (lambda: one.samples(random.key(0), 0), "num must be at least 1, got 0"),
+        (lambda: one.samples(random.key(0), 0), "num must be a whole number of at least 1, got 0"),
         (lambda: one.log_prob(np.zeros(ROWS + 1)), r"y has shape \(8,\), but the prediction is of shape \(7,\)"),
         (lambda: one.log_prob(np.zeros((ROWS, 2))), r"y has shape \(7, 2\), but"),
         (lambda: correlated.log_prob(np.zeros(ROWS)), r"y has shape \(7,\), but the prediction is of shape \(7, 3\)"),

@@ -2,7 +2,7 @@
 
 import shutil
 import tomllib
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import polars as pl
@@ -261,11 +261,33 @@ def test_settings_from_text():
         ("learning_rate.schedule=cosin", "did you mean 'cosine'"),
         ("learning_rate.schedule=cosine", "a cosine schedule has the settings first, num_steps"),
         ("optimizer.rate=1", "has no settings of its own"),
+        ("batch_size=2020-01-01", "cannot be datetime.date"),
+        ("num_steps=3\npatience=5", "cannot be '3"),
+        ("num_steps=" + "[" * 5000, "cannot be"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(text, message):
     with pytest.raises(ValueError, match=message):
         build("map", parse(text))
+
+
+def test_any_text_is_a_setting_or_refused():
+    """Of every setting of every method: no error but the one that says what is wrong."""
+    texts = ("", "none", "true", "-1", "nan", "9" * 400, "2020-01-01", "['a']", "{}", "{name='map'}", "{schedule=3}")
+    refused = 0
+    for name, method in METHODS.items():
+        for item in fields(method):
+            for text in texts:
+                try:
+                    build(name, parse(f"{item.name}={text}"))
+                except ValueError:
+                    refused += 1
+    assert refused > 1000
+
+
+def test_steps_beyond_what_can_be_numbered():
+    with pytest.raises(ValueError, match="at most 2,147,483,647 can be numbered"):
+        credo.NUTS(num_samples=2_000_000_000, thin=2).plan()
 
 
 @pytest.mark.parametrize(
