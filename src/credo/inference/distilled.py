@@ -168,7 +168,9 @@ class Distilled(Wrapper):
         head, rows = _head(model), model.example()
         net = networks.from_text(self.student, head.num_outputs)
         shape = jax.eval_shape(head.own, jax.ShapeDtypeStruct((rows.x.shape[0], head.num_outputs), jnp.float32)).shape
-        return replace(student(net, head), rows=RowShapes(rows.x.shape, str(rows.x.dtype), shape, "float32"))
+        columns = model.rows.columns if model.rows else None
+        own = RowShapes(rows.x.shape, str(rows.x.dtype), shape, "float32", columns=columns)
+        return replace(student(net, head), rows=own)
 
     def _rows(self, key: Key, x: Array, x_scale: Array) -> Array:
         """Rows of a batch: half of them as they are, half with noise of all scales up to `beyond`."""
