@@ -52,8 +52,8 @@ def order_of(given: Sequence[str] | None, wanted: Sequence[str] | None, argument
     if said or len(places) < len(given):
         what = said or "has several columns of one name, in another order"
         raise ValueError(
-            f"{argument} {what}: the columns were {_listed(wanted)} in training; pass those, in any order, or an array, "
-            "whose columns are taken by their position"
+            f"{argument} {what}: the columns were {_listed(wanted)} in training; pass those, in any order, or "
+            "an array, whose columns are taken by their position"
         )
     return [places[name] for name in wanted]
 
