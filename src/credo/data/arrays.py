@@ -12,8 +12,8 @@ def numbers(argument: str, values: ArrayLike) -> np.ndarray:
         raise ValueError(f"{argument} has masked entries; remove those rows, or fill them with .filled(value)")
     try:
         array = np.asarray(values)
-    except ValueError as error:
-        raise ValueError(f"{argument} is not an array: {error}; pass rows of equal length") from error
+    except Exception as error:  # of whatever library the values are from
+        raise ValueError(f"{argument} is not an array: {error}; pass numbers, in rows of equal length") from error
     if array.dtype.kind not in "biuf":
         raise ValueError(
             f"{argument} has dtype {array.dtype}; pass real numbers: encode text and categories first, and "
@@ -23,7 +23,8 @@ def numbers(argument: str, values: ArrayLike) -> np.ndarray:
         raise ValueError(f"{argument} is the single number {array}; pass an array with one row per observation")
     if len(array) == 0:
         raise ValueError(f"{argument} has shape {array.shape}, which is empty; pass at least one row")
-    return array
+    # Nothing that is stored or computed has more digits than double precision.
+    return array.astype(np.float64) if array.dtype == np.longdouble else array
 
 
 def require_finite(

@@ -28,7 +28,7 @@ def clean(cells: pl.Series) -> pl.Series:
             f"column {cells.name!r} holds {cells.dtype}, which is neither a number, a text nor a date; split it into "
             f"columns of those, or leave it out with drop={cells.name!r}"
         )
-    if cells.dtype in UNITS:
+    if unit_of(cells):
         cells = (cells if cells.dtype == pl.Duration else cells.cast(pl.Duration("us"))).dt.total_microseconds() / 1e6
     if cells.dtype in (pl.Categorical, pl.Enum):
         cells = cells.cast(pl.String)
