@@ -13,7 +13,7 @@ def numbers(argument: str, values: ArrayLike) -> np.ndarray:
     try:
         array = np.asarray(values)
     except Exception as error:  # of whatever library the values are from
-        raise ValueError(f"{argument} is not an array: {error}; pass numbers, in rows of equal length") from error
+        raise ValueError(f"{argument} is not an array: {error}; pass rows of equal length, of numbers") from error
     if array.dtype.kind not in "biuf":
         raise ValueError(
             f"{argument} has dtype {array.dtype}; pass real numbers: encode text and categories first, and "
