@@ -6,6 +6,7 @@ import pickle
 
 import jax.numpy as jnp
 import numpy as np
+import polars
 import pytest
 
 import credo
@@ -294,6 +295,48 @@ def test_splits_that_cannot_be(table):
         Data([1.0], [1.0]).split()
     with pytest.raises(ValueError, match="stratify needs an integer label per row, and y is float64"):
         Data(*table).split(stratify=True)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([0, 99], "rows holds indices from 0 to 99, and there are .* rows; pass 0 to"),
+        ([-99], "rows holds indices from -99"),
+        ([0.5], "rows is float64"),
+        ([True, False], "a mask of"),
+        ([[0, 1]], "of shape"),
+    ],
+)
+def test_rows_that_are_not_there_are_refused(table, rows, message):
+    with pytest.raises(ValueError, match=message):
+        Data(*table).select(rows)
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        np.asfortranarray(np.arange(6.0).reshape(3, 2)),
+        np.arange(5.0, -1.0, -1.0).reshape(3, 2)[::-1, ::-1],
+        np.arange(6).reshape(3, 2).astype(">i4"),
+        np.arange(6).reshape(3, 2).astype(np.float16),
+        np.arange(6).reshape(3, 2).astype(np.longdouble),
+        np.ma.masked_array(np.arange(6.0).reshape(3, 2), mask=False),
+        np.matrix(np.arange(6.0).reshape(3, 2)),
+    ],
+    ids=["Fortran", "reversed", "big-endian", "half", "long", "unmasked", "matrix"],
+)
+def test_layouts_and_types_are_the_same_numbers(x):
+    data = Data(x, [0.5, 1.5, 2.5])
+    assert data.x.dtype in (np.float32, np.float64)
+    np.testing.assert_array_equal(data.batch().x, np.arange(6.0).reshape(3, 2))
+
+
+def test_numbers_that_no_array_holds_are_refused():
+    wide = polars.DataFrame({"a": polars.Series([1, 2], dtype=polars.Int128)})
+    with pytest.raises(ValueError, match="x is not an array"):
+        Data(wide, [0.5, 1.5])
+    with pytest.raises(ValueError, match="y is not an array"):
+        Data([0.5, 1.5], wide)
 
 
 def test_select_by_index_and_by_mask(table):

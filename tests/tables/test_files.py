@@ -34,7 +34,7 @@ def written(tmp_path):
         ("a\tb\n1\tx\n", [("1", "x")]),
         ('a,b\n1,"x, and\ny"\n2,"say ""hi"""\n', [("1", "x, and\ny"), ("2", 'say "hi"')]),
         ("a,b\n1,x\n\n2,y\n", [("1", "x"), ("2", "y")]),
-        ("a,b\n1,\n,NA\n", [("1", None)]),
+        ("a,b\n1,\n,NA\n", [("1", None), (None, None)]),
     ],
 )
 def test_csv_as_people_write_it(written, text, expected):

@@ -29,6 +29,9 @@ def predict(
 
     Classes: the probability of each (p_…), the most probable label, entropy and mutual_information in nats: the whole
     uncertainty, and its epistemic part.
+
+    Every row of the file has one row, in its place. A blank line is no row, except in a CSV of one column, where it is
+    a missing value. In a CSV that is written, a text that a spreadsheet would run as a formula begins with ': '=1+1.
     """
     from credo.runs import Run  # lazy: imports JAX
     from credo.tables.predictions import write, write_csv

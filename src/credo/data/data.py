@@ -12,7 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from credo._precision import working_precision
+from credo.data.arrays import numbers, require_finite
 from credo.data.missing import MISSING_LABEL, filled, has_target, is_observed
+from credo.data.names import labels_of, order_of, per_column
 from credo.data.scaling import Scaling, fitted
 from credo.typing import Batch
 
@@ -83,7 +85,7 @@ class Data:
             targets = as_labels(targets)
         if unlabelled is not None:
             inputs, targets = _with_unlabelled(inputs, targets, unlabelled, columns)
-        own = _labels_of(y) or ()
+        own = labels_of(y) or ()
         # A frozen dataclass forbids assignment, even to its own constructor; its dictionary is open.
         self.__dict__.update(
             x=inputs,
@@ -92,7 +94,7 @@ class Data:
             names=columns,
             target=own[0] if target is None and len(own) == 1 else target,
             unit=unit,
-            units=_per_column("units", units, inputs),
+            units=per_column("units", units, inputs),
             classes=_class_names(classes, targets),
             tasks=None if tasks is None else _task_names(tasks, inputs),
             scaling=fitted(inputs, targets, but_last=tasks is not None) if standardise else Scaling(),
@@ -167,7 +169,32 @@ class Data:
         rows = np.atleast_1d(rows)
         if rows.size == 0 or (rows.dtype == bool and not rows.any()):
             raise ValueError("rows selects nothing; pass at least one index, or a mask with one True")
+        if rows.ndim > 1 or rows.dtype.kind not in "biu" or (rows.dtype == bool and len(rows) != self.size):
+            raise ValueError(
+                f"rows is {rows.dtype} of shape {rows.shape}; pass whole numbers, or a mask of {self.size} booleans"
+            )
+        if rows.dtype != bool and not (-self.size <= rows.min() and rows.max() < self.size):
+            raise ValueError(
+                f"rows holds indices from {rows.min()} to {rows.max()}, and there are {self.size} rows; "
+                f"pass 0 to {self.size - 1}, or −{self.size} to −1 to count from the end"
+            )
         return self._changed(x=self.x[rows], y=self.y[rows])
+
+    def arranged(self, columns: Sequence[str] | None) -> "Data":
+        """The same rows with their columns in that order, by name; as they are where there are no names.
+
+        >>> Data([[1.0, 2.0]], [0.5], names=["b", "a"]).arranged(["a", "b"]).x
+        array([[2., 1.]])
+        """
+        order = order_of(self.names, columns)
+        if order is None:
+            return self
+        units = None if self.units is None else tuple(self.units[place] for place in order)
+        moments = {name: getattr(self.scaling, name) for name in ("x_mean", "x_scale")}
+        scaling = replace(
+            self.scaling, **{name: value[order] if value.ndim else value for name, value in moments.items()}
+        )
+        return self._changed(x=self.x[..., order], names=tuple(columns or ()), units=units, scaling=scaling)
 
     def partition(self, train: ArrayLike, test: ArrayLike) -> tuple["Data", "Data"]:
         """Two sets of rows; if this set is standardised, so are both, by the scaling of `train` alone."""
@@ -247,15 +274,21 @@ def as_data(data: Data | tuple[ArrayLike, ArrayLike], *, standardise: bool = Fal
     return Data(*data, standardise=standardise)
 
 
-def as_inputs(x: ArrayLike, like: tuple[int, ...] | None = None) -> np.ndarray:
+def as_inputs(
+    x: ArrayLike | Data, like: tuple[int, ...] | None = None, columns: Sequence[str] | None = None
+) -> np.ndarray:
     """Inputs alone, checked, in the user's units: (N, …), each row of the shape `like` that rows had in training.
+
+    Columns with names are put into the order of `columns`, those of the training; others are taken as they stand.
 
     >>> as_inputs([1, 2, 3], like=(1,)).shape
     (3, 1)
     """
-    inputs, _ = _inputs(x)
+    inputs, names = (x.x, x.names) if isinstance(x, Data) else _inputs(x)
+    if inputs.ndim == 2 and (order := order_of(names, columns)) is not None:
+        inputs = inputs[:, order]
     if like is not None and inputs.shape[1:] != tuple(like):
-        hint = "; for one row, pass x[None]" if np.shape(x) == tuple(like) else ""
+        hint = "; for one row, pass x[None]" if tuple(like) in (inputs.shape, inputs.shape[:-1]) else ""
         raise ValueError(
             f"x has rows of shape {inputs.shape[1:]}, and the model was trained on rows of {tuple(like)}; "
             f"pass x of shape (N, {', '.join(map(str, like))}){hint}"
@@ -263,34 +296,15 @@ def as_inputs(x: ArrayLike, like: tuple[int, ...] | None = None) -> np.ndarray:
     return inputs
 
 
-def _labels_of(values: Any) -> tuple[str, ...] | None:
-    """Column names of a data frame, or the name of a series, where they are text."""
-    if hasattr(values, "columns"):
-        found = list(values.columns)
-    else:
-        found = [getattr(values, "name", None)] if np.ndim(values) == 1 else []
-    return tuple(found) if found and all(isinstance(label, str) and label for label in found) else None
-
-
-def _per_column(argument: str, labels: Sequence[str] | None, x: np.ndarray) -> tuple[str, ...] | None:
-    if labels is None:
-        return None
-    if isinstance(labels, str) or x.ndim != 2 or len(labels) != x.shape[1]:
-        raise ValueError(
-            f"{argument} is {labels!r} and x has shape {x.shape}; pass one string for each column of a 2-D x"
-        )
-    return tuple(map(str, labels))
-
-
 def _inputs(x: ArrayLike, names: Sequence[str] | None = None) -> tuple[np.ndarray, tuple[str, ...] | None]:
     """Checked inputs, and the names of their columns: a data frame brings its own."""
-    inputs = _numbers("x", x)
+    inputs = numbers("x", x)
     inputs = inputs.astype(np.result_type(inputs.dtype, np.float32), copy=False)
     inputs = inputs[:, None] if inputs.ndim == 1 else inputs
     if 0 in inputs.shape[1:]:
         raise ValueError(f"x has shape {inputs.shape}, which holds no columns; pass at least one")
-    columns = _per_column("names", _labels_of(x) if names is None else names, inputs)
-    _require_finite("x", inputs, columns)
+    columns = per_column("names", labels_of(x) if names is None else names, inputs)
+    require_finite("x", inputs, columns)
     return inputs, columns
 
 
@@ -327,25 +341,27 @@ def _with_unlabelled(
     x: np.ndarray, y: np.ndarray, unlabelled: ArrayLike, names: Sequence[str] | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Rows with a target, and after them those without."""
-    more = _numbers("unlabelled", unlabelled)
+    more = numbers("unlabelled", unlabelled)
     more = more[:, None] if more.ndim == 1 else more
     if more.shape[1:] != x.shape[1:]:
         raise ValueError(
             f"unlabelled has rows of shape {more.shape[1:]}, and x of {x.shape[1:]}; pass inputs like those"
         )
-    _require_finite("unlabelled", more, names)
+    if (order := order_of(labels_of(unlabelled), names, "unlabelled")) is not None:
+        more = more[:, order]
+    require_finite("unlabelled", more, names)
     missing = np.full((len(more), *y.shape[1:]), np.nan if y.dtype.kind == "f" else MISSING_LABEL)
     return np.concatenate([x, more.astype(x.dtype)]), np.concatenate([y, missing.astype(y.dtype)])
 
 
 def _targets(y: ArrayLike) -> np.ndarray:
-    targets = _numbers("y", filled(y))
+    targets = numbers("y", filled(y))
     targets = targets[:, 0] if targets.ndim == 2 and targets.shape[1] == 1 else targets
     if 0 in targets.shape[1:]:
         raise ValueError(f"y has shape {targets.shape}, which holds no targets; pass at least one column")
     if targets.dtype.kind == "f":
         targets = targets.astype(np.result_type(targets.dtype, np.float32), copy=False)
-        _require_finite("y", targets, gaps=True)
+        require_finite("y", targets, gaps=True)
     elif targets.dtype.kind == "b":
         targets = targets.astype(np.int32)
     elif max(-int(targets.min()) - 1, int(targets.max())) > np.iinfo(np.int32).max:
@@ -361,45 +377,3 @@ def _require_some(observed: np.ndarray) -> None:
     empty = np.flatnonzero(~observed.reshape(len(observed), -1).any(axis=0))
     if len(empty):
         raise ValueError(f"y has no value in column {empty[0]}: all of that target are missing; leave the column out")
-
-
-def _numbers(argument: str, values: ArrayLike) -> np.ndarray:
-    """Values of any array-like type as an array of numbers with at least one row."""
-    if np.ma.is_masked(values):
-        raise ValueError(f"{argument} has masked entries; remove those rows, or fill them with .filled(value)")
-    try:
-        array = np.asarray(values)
-    except ValueError as error:
-        raise ValueError(f"{argument} is not an array: {error}; pass rows of equal length") from error
-    if array.dtype.kind not in "biuf":
-        raise ValueError(
-            f"{argument} has dtype {array.dtype}; pass real numbers: encode text and categories first, and "
-            "cast columns of mixed types with .astype(float)"
-        )
-    if array.ndim == 0:
-        raise ValueError(f"{argument} is the single number {array}; pass an array with one row per observation")
-    if len(array) == 0:
-        raise ValueError(f"{argument} has shape {array.shape}, which is empty; pass at least one row")
-    return array
-
-
-def _require_finite(
-    argument: str, values: np.ndarray, names: Sequence[str] | None = None, *, gaps: bool = False
-) -> None:
-    """Refuse what single precision cannot hold; with `gaps`, NaN stands for a missing value."""
-    limit = np.finfo(np.float32).max
-    if -limit <= values.min() and values.max() <= limit:  # false for NaN too, and makes no copy of a large set
-        return
-    bad = np.argwhere(~((np.abs(values) <= limit) | (np.isnan(values) & gaps)))
-    if not len(bad):
-        return
-    row, *rest = map(int, bad[0])
-    place = f"row {row}"
-    if len(rest) == 1:
-        place += f", column {rest[0]}" + (f" ({names[rest[0]]})" if names is not None else "")
-    elif rest:
-        place += f", position {tuple(rest)}"
-    raise ValueError(
-        f"{argument} has values that are NaN, infinite or too large for single precision ({len(bad)} of "
-        f"{values.size}), the first ({values[tuple(bad[0])]}) in {place}; remove those rows, or fill them in"
-    )

@@ -37,7 +37,7 @@ def filled(y: Any) -> Any:
     else:
         try:
             values = np.asarray(y)
-        except ValueError:  # rows of different lengths, which the caller refuses
+        except Exception:  # rows of different lengths, or of a type without an array: the caller refuses them
             return y
         if values.dtype.kind == "f" and str(getattr(y, "dtype", "")).startswith(("Int", "UInt")):
             # A column of whole numbers with nulls, of pandas or polars, for which NumPy has only floats.

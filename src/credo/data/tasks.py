@@ -76,7 +76,8 @@ def packed_tasks(sets: Any, *, standardise: bool = False) -> Data:
     for place, one in enumerate(named.values()):
         x[place, : one.size], y[place, : one.size] = one.x, one.y
     data = Data(x, y, target=whole.target, unit=whole.unit)
-    return data.with_scaling(fitted(whole.x, whole.y) if standardise else Scaling())
+    # The names are those of the last axis, by which new tasks are matched.
+    return data._changed(names=whole.names, scaling=fitted(whole.x, whole.y) if standardise else Scaling())
 
 
 def _named(sets: Any) -> dict[str, Data]:
@@ -109,7 +110,8 @@ def _joined(named: Mapping[str, Data]) -> Data:
                 f"task {name!r} has rows of x {one.x.shape[1:]} and y {one.y.shape[1:]}, and the first has "
                 f"{first.x.shape[1:]} and {first.y.shape[1:]}; all tasks share one network, so pass rows alike"
             )
-    x, y = (np.concatenate([getattr(one, part) for one in named.values()]) for part in "xy")
+    alike = [one.arranged(first.names) for one in named.values()]
+    x, y = (np.concatenate([getattr(one, part) for one in alike]) for part in "xy")
     return replace(first, x=x, y=y)
 
 

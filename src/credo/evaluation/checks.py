@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from credo.data import as_labels, filled, has_target
+from credo.data import Data, as_data, as_labels, filled, has_target
 from credo.predictive import ClassPredictive, Predictive, RegressionPredictive
 
 NEEDED = {
@@ -21,6 +21,16 @@ def checked(predictive: Predictive, y: object, needs: type[Predictive] = Predict
         raise ValueError("the test set is empty; pass at least one row")
     finite(predictive)
     return predictive.targets(y)
+
+
+def rows_for(posterior: Any, data: Any) -> Data:
+    """Test data, with columns that have names in the order of the posterior's training."""
+    return as_data(data).arranged(columns_of(posterior))
+
+
+def columns_of(posterior: Any) -> tuple[str, ...] | None:
+    """The names of the columns that a posterior was trained on; None where it has none, or no model."""
+    return getattr(getattr(getattr(posterior, "model", None), "rows", None), "columns", None)
 
 
 def judged(predictive: Any, y: object) -> tuple[Any, Any]:

@@ -20,8 +20,8 @@ from numpy.typing import ArrayLike
 
 from credo._checks import require_fraction
 from credo._text import nearest
-from credo.data import Data, as_data, as_inputs
-from credo.evaluation.checks import checked
+from credo.data import Data, as_inputs
+from credo.evaluation.checks import checked, columns_of, rows_for
 from credo.predictive import ClassPredictive, RegressionPredictive
 
 # (n + 1)·level is often a whole number; rounding may put it this much above.
@@ -55,7 +55,7 @@ class Conformal:
         """(lower, upper) of each row, (data, output…); several outputs get a box that holds the whole vector."""
         if self.score not in BANDS:
             raise TypeError(f"the score {self.score!r} is for classes, which have no interval; use labels(x)")
-        low, high, unit = BANDS[self.score](self.posterior.predict(as_inputs(x)), self.level)
+        low, high, unit = BANDS[self.score](self.posterior.predict(self._inputs(x)), self.level)
         # A negative threshold shrinks intervals that were too wide, at most to a point.
         middle = (low + high) / 2
         return np.minimum(low - self.threshold * unit, middle), np.maximum(high + self.threshold * unit, middle)
@@ -64,13 +64,16 @@ class Conformal:
         """Which classes are in the set of each row, a boolean (data, classes)."""
         if self.score not in CLASS_SCORES:
             raise TypeError(f"the score {self.score!r} is for regression, which has no labels; use interval(x)")
-        inputs = as_inputs(x)
+        inputs = self._inputs(x)
         scores = CLASS_SCORES[self.score](self.posterior.predict(inputs).probs, _shares(inputs, self.seed))
         return scores <= self.threshold
 
+    def _inputs(self, x: Any) -> np.ndarray:
+        return as_inputs(x, columns=columns_of(self.posterior))
+
     def coverage(self, x: Any, y: Any) -> float:
         """Share of rows, with all their targets, whose y is in its set: on new rows `level`, up to sampling error."""
-        data = _complete((x, y))
+        data = _complete(self.posterior, (x, y))
         return float(np.mean(_scores(self.posterior, data, self.score, self.level, self.seed) <= self.threshold))
 
     def mean_size(self, x: Any) -> float | np.ndarray:
@@ -113,7 +116,7 @@ def conformal(
     0.9
     """
     require_fraction(level=level)
-    held_out = _complete(data)
+    held_out = _complete(posterior, data)
     rank = _rank(held_out.size, level)
     if rank > held_out.size:
         needed = math.ceil(level / (1 - level) - ROUNDING)
@@ -124,9 +127,9 @@ def conformal(
     return Conformal(posterior, score, level, float(threshold), held_out.size, seed)
 
 
-def _complete(data: Any) -> Data:
+def _complete(posterior: Any, data: Any) -> Data:
     """The rows with all their targets: the greatest score of some outputs would say nothing of the others."""
-    rows = as_data(data).with_labels()
+    rows = rows_for(posterior, data).with_labels()
     whole = rows.observed.reshape(rows.size, -1).all(axis=1)
     if not whole.any():
         raise ValueError(f"data has {rows.size:,} rows, and each misses some of its targets; pass rows that have all")

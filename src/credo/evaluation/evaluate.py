@@ -8,10 +8,10 @@ import numpy as np
 import pandas
 
 from credo._text import nearest
-from credo.data import Data, as_data
+from credo.data import Data
 from credo.evaluation import calibration_error as errors
 from credo.evaluation.calibration import CalibrationCurve, calibration_curve, calibration_curves
-from credo.evaluation.checks import judged
+from credo.evaluation.checks import judged, rows_for
 from credo.evaluation.detection import Detection, detections
 from credo.evaluation.metric import Metric, Score, resample
 from credo.evaluation.recalibration import Recalibrated
@@ -194,7 +194,7 @@ def evaluate(
         everywhere, y, unit, foreign = posterior, data, "", outside
     else:
         posterior = posterior if of is None else posterior.about(of)
-        test = as_data(data)
+        test = rows_for(posterior, data)
         everywhere, y, unit = posterior.predict(test.x, num_draws=num_draws), test.y, test.unit or ""
         foreign = None if outside is None else posterior.predict(outside, num_draws=num_draws)
     predictive, y = judged(everywhere, y)

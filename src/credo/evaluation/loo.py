@@ -10,8 +10,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from credo.data import Data, as_data
+from credo.data import Data
 from credo.diagnostics._arviz import arviz, quiet
+from credo.evaluation.checks import rows_for
 from credo.posterior import Draws
 
 # Above this the importance weights of a row have no finite variance (Vehtari et al., 2024).
@@ -83,7 +84,7 @@ def _log_densities(posterior: Draws, data: Data | tuple[Any, Any]) -> np.ndarray
         raise ValueError("leave-one-out needs draws of equal weight")
     if posterior.num_chains * posterior.num_draws < 2:
         raise ValueError("leave-one-out weighs draws against each other; a point estimate has only one")
-    rows = as_data(data).with_labels().only_labelled()
+    rows = rows_for(posterior, data).with_labels().only_labelled()
     densities = posterior.predict(rows.x).log_prob_by_draw(rows.y)
     return densities.reshape(posterior.num_chains, posterior.num_draws, -1).astype(np.float64)
 

@@ -17,8 +17,8 @@ from typing import Any, Protocol, Self
 from numpy.typing import ArrayLike
 
 from credo._text import nearest
-from credo.data import Data, as_data
-from credo.evaluation.checks import judged
+from credo.data import Data
+from credo.evaluation.checks import judged, rows_for
 from credo.evaluation.class_maps import IsotonicClasses, Temperature, VectorScaling
 from credo.evaluation.quantile_map import IsotonicQuantiles
 from credo.predictive import ClassPredictive, Predictive
@@ -94,7 +94,7 @@ def recalibrate(
     >>> print(recalibrate(posterior, (x, y)).predict(x).std[0].round(1))
     1.0
     """
-    held_out = as_data(data)
+    held_out = rows_for(posterior, data)
     predictive, y = judged(posterior.predict(held_out.x), held_out.y)
     return Recalibrated(posterior, _chosen(how, predictive).fit(predictive, y))
 

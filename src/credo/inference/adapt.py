@@ -75,7 +75,7 @@ def adapt(
             "credo.models.task_heads, or hand one posterior over with credo.priors.from_posterior"
         )
     known = _populations(posterior, num_draws)
-    own = as_data(data).with_scaling(program.plain_scaling(posterior.scaling))
+    own = _like_tasks(as_data(data), posterior.model).with_scaling(program.plain_scaling(posterior.scaling))
     if method is None and not known.is_closed(own):
         raise ValueError(
             "method: there is no closed form where other weights than those of a linear head vary, or the noise is not "
@@ -93,14 +93,14 @@ class _Populations:
     program: OfTasks
     draws: Population
     weights: np.ndarray
-    models: dict[RowShapes, Model] = field(default_factory=dict)
+    models: dict[tuple[RowShapes, tuple[str, ...] | None], Model] = field(default_factory=dict)
 
     def bound(self, data: Data) -> Model:
         """The model of a single task, with shared weights that are points as constants.
 
         It is the same object for all new tasks with rows alike, so that they share what is compiled.
         """
-        rows = RowShapes.of(data.batch(), gaps=data.has_gaps)
+        rows = (RowShapes.of(data.batch(), gaps=data.has_gaps), data.names)
         if rows not in self.models:
             model = self.program.plain(self.prior(), self.noise()).bind(data)
             points = {name: self.draws.shared[name] for name in model.xi_template}
@@ -142,6 +142,12 @@ class _Populations:
         if np.all(known.variance["noise"] > 0) and not known.mean["noise"].shape:
             return dist.LogNormal(float(known.mean["noise"]), float(np.sqrt(known.variance["noise"])))
         return np.exp(known.mean["noise"])
+
+
+def _like_tasks(data: Data, model: Model) -> Data:
+    """The rows of a new task with columns in the order of the tasks before, whose last may be that of the task."""
+    columns = model.rows.columns if model.rows else None
+    return data if columns is None else data.arranged(columns[: data.x.shape[1]])
 
 
 # Learning a new task takes milliseconds, if this is not done again for each.

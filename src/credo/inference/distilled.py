@@ -168,10 +168,11 @@ class Distilled(Wrapper):
         """The student's own model, bound to the statistics that it has learned."""
         head, rows = _head(model), model.example()
         net = networks.from_text(self.student, head.num_outputs)
-        shape = jax.eval_shape(
-            head.own, jax.ShapeDtypeStruct((rows.x.shape[0], head.num_outputs), working_precision())
-        ).shape
-        return replace(student(net, head), rows=RowShapes(rows.x.shape, REAL, shape, REAL))
+        outputs = jax.ShapeDtypeStruct((rows.x.shape[0], head.num_outputs), working_precision())
+        shape = jax.eval_shape(head.own, outputs).shape
+        columns = model.rows.columns if model.rows else None
+        own = RowShapes(rows.x.shape, REAL, shape, REAL, columns=columns)
+        return replace(student(net, head), rows=own)
 
     def _rows(self, key: Key, x: Array, x_scale: Array) -> Array:
         """Rows of a batch: half of them as they are, half with noise of all scales up to `beyond`."""

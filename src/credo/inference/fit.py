@@ -208,6 +208,10 @@ def _split(data: Data, validation: Any, method: Method, suited: Callable[[Any], 
         train, rest = data.split(validation)
         return train, rest.batch()
     held_out = suited(validation)
+    try:
+        held_out = held_out.arranged(data.names)
+    except ValueError as error:
+        raise ValueError(f"validation: {error}") from error
     if held_out.x.shape[1:] != data.x.shape[1:] or held_out.y.shape[1:] != data.y.shape[1:]:
         raise ValueError(
             f"validation: rows of x {held_out.x.shape[1:]} and y {held_out.y.shape[1:]} do not fit those of the data, "

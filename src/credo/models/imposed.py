@@ -73,7 +73,7 @@ class Term:
         if self.points is None:
             return data.x
         try:
-            return as_inputs(self.points, data.x.shape[1:])
+            return as_inputs(self.points, data.x.shape[1:], data.names)
         except ValueError as error:
             raise ValueError(f"inputs of the condition {self.name!r}: {error}") from error
 

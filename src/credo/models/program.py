@@ -109,7 +109,7 @@ class Model(Densities):
         if self.check is not None:
             self.check(batch)
         constants = NO_INPUTS if self.inputs is None else self.inputs.bound(data)
-        bound = replace(self, rows=RowShapes.of(batch, gaps=data.has_gaps), constants=constants)
+        bound = replace(self, rows=RowShapes.of(batch, gaps=data.has_gaps, columns=data.names), constants=constants)
         if self.trained is not None:
             bound = replace(bound, trained=None).freeze(self.trained(x))
         bound._look(lambda trace: check_program(trace, bound._bound.num))
@@ -143,6 +143,14 @@ class Model(Densities):
     def suited(self, data: Any) -> Data:
         """Data with targets of the kind that the model takes: labels, if it is one of classes."""
         return as_data(data).with_labels() if self.labels else as_data(data)
+
+    def like_training(self, data: Any) -> Data:
+        """Suited data, with columns that have names in the order in which the model was bound to them."""
+        return self.suited(data).arranged(None if self.rows is None else self.rows.columns)
+
+    def inputs_like(self, x: Any) -> np.ndarray:
+        """x as an array with rows and columns as in training, or an error that says what does not fit."""
+        return as_inputs(x) if self.rows is None else as_inputs(x, self.rows.x_shape[1:], self.rows.columns)
 
     def _check_sums(self) -> None:
         """Refuse sums over discrete latents that are too long, and a site to predict that the program does not have."""
@@ -319,7 +327,7 @@ class Model(Densities):
     def prior_predict(self, x: Any, *, num_draws: int = 100, seed: int = 0) -> "Predictive":
         """The prior predictive p(y | x) = ∫ p(y | x, theta) p(theta) dtheta, from `num_draws` draws."""
         require_at_least(1, num_draws=num_draws)
-        inputs = as_inputs(x, None if self.rows is None else self.rows.x_shape[1:])
+        inputs = self.inputs_like(x)
         bound = self if self.rows is not None else self._shaped(inputs)
         if bound.undrawn_sites:
             raise ValueError(

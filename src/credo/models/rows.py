@@ -1,6 +1,6 @@
 """What a model knows of its data before it sees them, and how it is described: small, hashable values."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import jax.numpy as jnp
@@ -23,7 +23,7 @@ class ModelConfig(dict[str, Any]):
 class RowShapes:
     """Shape and dtype of a few rows: enough to trace a program, and hashable, so compiled code is shared.
 
-    `gaps` says whether rows may miss some of their targets.
+    `gaps` says whether rows may miss some of their targets, `columns` what their columns are called.
     """
 
     x_shape: tuple[int, ...]
@@ -31,13 +31,15 @@ class RowShapes:
     y_shape: tuple[int, ...] | None
     y_dtype: str
     gaps: bool = False
+    # Not compared: models of the same rows under other names share compiled code.
+    columns: tuple[str, ...] | None = field(default=None, compare=False)
 
     @classmethod
-    def of(cls, batch: Batch, *, gaps: bool = False) -> "RowShapes":
+    def of(cls, batch: Batch, *, gaps: bool = False, columns: tuple[str, ...] | None = None) -> "RowShapes":
         # Two rows where there are two: one row would hide a program that confuses rows with columns.
         num = min(2, batch.x.shape[0])
         x, y = batch.x, batch.y
-        return cls((num, *x.shape[1:]), _kind(x), (num, *y.shape[1:]), _kind(y), gaps)
+        return cls((num, *x.shape[1:]), _kind(x), (num, *y.shape[1:]), _kind(y), gaps, columns)
 
     @classmethod
     def of_inputs(cls, x: Any) -> "RowShapes":

@@ -231,7 +231,7 @@ class _Made:
         whole = data
         if not isinstance(self.unlabelled, str):
             try:
-                x = as_inputs(self.unlabelled, data.x.shape[1:])
+                x = as_inputs(self.unlabelled, data.x.shape[1:], data.names)
             except ValueError as error:
                 raise ValueError(f"unlabelled: {error}") from error
             whole = Data(x, np.zeros(len(x))).with_scaling(data.scaling)

@@ -11,7 +11,7 @@ import numpy as np
 from credo import random
 from credo._concurrency import require_own_jax
 from credo._precision import working_precision
-from credo.data import Data, Scaling, as_inputs
+from credo.data import Data, Scaling
 from credo.diagnostics import Diagnostics
 from credo.diagnostics.compression import Compression
 from credo.models.label_errors import judging
@@ -139,9 +139,9 @@ class BasePosterior:
         )
 
     def inputs(self, x: Any) -> np.ndarray:
-        """x as an array with rows as in training, or an error that says what does not fit."""
+        """x as an array with rows and columns as in training, or an error that says what does not fit."""
         require_own_jax()
-        return as_inputs(x, like=self.model.rows.x_shape[1:] if self.model.rows else None)
+        return self.model.inputs_like(x)
 
     def about(self, site: str) -> Self:
         """This posterior, of which another site is predicted: "y" is what was observed."""
@@ -177,7 +177,7 @@ class BasePosterior:
             data: credo.Data or (x, y), y in the shape that it had in training, which is that of the answer.
             num_draws: how many draws to average, as for `predict`.
         """
-        given = self.model.suited(data)
+        given = self.model.like_training(data)
         judged = self.judged().predict(given.x, num_draws=num_draws)
         return errors_of(judged, self.scaling.targets(given.y))
 

@@ -8,8 +8,9 @@ import numpy as np
 
 from credo import plot
 from credo._files import write_text
-from credo.data import Data, as_data
+from credo.data import Data
 from credo.diagnostics import ChainDiagnostics
+from credo.evaluation.checks import rows_for
 from credo.evaluation.evaluate import Scores, evaluate
 from credo.evaluation.recalibration import Recalibrated
 from credo.plot import style
@@ -51,7 +52,7 @@ def report(
 
     Returns the path of the file.
     """
-    test = as_data(data)
+    test = rows_for(posterior, data)
     target = Path(path)
     target = target / "report.html" if target.is_dir() or not target.suffix else target
     if target.suffix not in (".html", ".htm"):

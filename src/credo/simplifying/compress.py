@@ -10,7 +10,6 @@ import numpy as np
 from credo import random
 from credo._checks import require_one_of
 from credo._text import size_in_words
-from credo.data import Data
 from credo.diagnostics.compression import Compression, Trial, advice_on
 from credo.posterior import Draws, Flow, Gaussian, Posterior, Quantised
 from credo.posterior.base import at_least_one
@@ -68,7 +67,7 @@ def compress(
     names = (by,) if isinstance(by, str) else tuple(DEFAULT if by is None else by)
     for name in names:
         require_one_of(COMPRESSORS, by=name)
-    known = None if data is None else draws.model.suited(data)
+    known = None if data is None else draws.model.like_training(data)
     seen, judged, where = _split(draws, inputs if inputs is not None or known is None else known.x, seed)
     source = Source(draws, Reference(draws, seen, seed), known, seed)
     reference = Reference(draws, judged, seed + 1)
@@ -116,7 +115,7 @@ def _split(draws: Draws, inputs: Any, seed: int) -> tuple[np.ndarray, np.ndarray
     """Inputs that compressors may look at, others to judge them on, and these in words."""
     if inputs is None and draws.probes is None:
         raise ValueError("inputs: the posterior has kept no inputs of its own; pass some, like those to predict on")
-    x = draws.inputs(draws.probes if inputs is None else inputs.x if isinstance(inputs, Data) else inputs)
+    x = draws.inputs(draws.probes if inputs is None else inputs)
     if len(x) < FEWEST_INPUTS:
         raise ValueError(f"inputs has {len(x)} rows; pass at least {FEWEST_INPUTS}, like those to predict on")
     order = np.random.default_rng(seed).permutation(len(x))

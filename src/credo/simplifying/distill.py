@@ -7,7 +7,7 @@ import numpy as np
 
 from credo import networks
 from credo._checks import require_positive
-from credo.data import Data, as_inputs
+from credo.data import Data
 from credo.diagnostics.student import compare_with_teacher
 from credo.inference.fit import fit
 from credo.inference.method import Method
@@ -78,7 +78,9 @@ def distill(
     made = replace(learned.provenance, method=_config(teacher, training, len(lesson.x)))
     theta = {name: leaf[0, -1] for name, leaf in learned.theta.items()}
     # Without the trace of the training, which would take many times the bytes of the network.
-    found = Student(learned.model, theta, made, None, None, lesson.scaling, learned.probes)
+    columns = teacher.model.rows.columns if teacher.model.rows else None
+    own = replace(learned.model, rows=replace(learned.model.rows, columns=columns))
+    found = Student(own, theta, made, None, None, lesson.scaling, learned.probes)
     evidence = compare_with_teacher(teacher.predict(x[held_out]), found.predict(x[held_out]), seed)
     return replace(found, evidence=evidence)
 
@@ -92,8 +94,7 @@ def _inputs(teacher: Posterior, inputs: Any) -> np.ndarray:
     given = inputs.x if isinstance(inputs, Data) else inputs
     if np.size(given) == 0:
         raise ValueError(f"inputs is empty, of shape {np.shape(given)}; pass rows like those of the training")
-    rows = teacher.model.rows
-    x = as_inputs(given, like=None if rows is None else rows.x_shape[1:])
+    x = teacher.model.inputs_like(inputs)
     if len(x) < 2:
         raise ValueError("inputs has 1 row, and a student needs one to learn from and another to be judged by")
     return x

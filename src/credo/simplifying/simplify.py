@@ -75,8 +75,9 @@ def simplify(
     chosen = list(WAYS if ways is None else ways)
     for way in chosen:
         require_one_of(WAYS, ways=way)
-    known = posterior.model.suited(data)
-    learn, rest = (known, posterior.model.suited(test)) if test is not None else known.split(SHARE_JUDGED, seed=seed)
+    suited = posterior.model.like_training
+    known = suited(data)
+    learn, rest = (known, suited(test)) if test is not None else known.split(SHARE_JUDGED, seed=seed)
     num_bytes = None if budget is None else as_bytes(budget, posterior.num_bytes)
     made: dict[str, Posterior] = {FULL: posterior}
     left_out: dict[str, str] = {}

@@ -1,5 +1,6 @@
 """Cells of a table, of any type, as numbers, booleans, dates or words."""
 
+import numpy as np
 import polars as pl
 
 from credo.tables.files import MISSING
@@ -10,6 +11,8 @@ FALSE = ("false", "no", "f", "n")
 DATE_LIKE = r"^(\d{4}[-/]\d{1,2}[-/]\d{1,2}|\d{1,2}\.\d{1,2}\.\d{4})([ T]\d{1,2}:\d{2}.*)?$"
 DAYS = ("%Y-%m-%d", "%Y/%m/%d", "%d.%m.%Y")
 TIMES = ("", " %H:%M", " %H:%M:%S%.f")
+# Types that become numbers, and in which unit.
+UNITS = {pl.Duration: "seconds", pl.Time: "seconds since midnight"}
 # Time zones are ignored: a column is assumed to come from one place.
 ZONE = r"(\d:\d{2}\S*?)\s*(Z|[+-]\d{2}:?\d{2})$"
 
@@ -20,14 +23,40 @@ def clean(cells: pl.Series) -> pl.Series:
     >>> clean(pl.Series([" a ", "", "NA"])).to_list()
     ['a', None, None]
     """
+    if cells.dtype.is_nested() or cells.dtype in (pl.Binary, pl.Object):
+        raise ValueError(
+            f"column {cells.name!r} holds {cells.dtype}, which is neither a number, a text nor a date; split it into "
+            f"columns of those, or leave it out with drop={cells.name!r}"
+        )
+    if unit_of(cells):
+        cells = (cells if cells.dtype == pl.Duration else cells.cast(pl.Duration("us"))).dt.total_microseconds() / 1e6
     if cells.dtype in (pl.Categorical, pl.Enum):
         cells = cells.cast(pl.String)
+    if cells.dtype.is_decimal():
+        return cells.cast(pl.Float64)
     if cells.dtype.is_float():
-        return cells.fill_nan(None)
-    if cells.dtype != pl.String:
+        return _without_nan(cells)
+    if cells.dtype != pl.String or _are_plain_numbers(cells):
         return cells
     stripped = cells.str.strip_chars()
     return stripped.set(stripped.is_in(MISSING), None)
+
+
+def unit_of(cells: pl.Series) -> str:
+    """The unit of the numbers that `clean` makes of cells that are none."""
+    return next((unit for dtype, unit in UNITS.items() if cells.dtype == dtype), "")
+
+
+def _are_plain_numbers(texts: pl.Series) -> bool:
+    """Whether there is nothing to clean: most columns of a file are so, and looking is cheaper than cleaning."""
+    values = texts.cast(pl.Float64, strict=False)
+    return values.null_count() == texts.null_count() and _without_nan(values) is values
+
+
+def _without_nan(values: pl.Series) -> pl.Series:
+    """Floats with null for NaN; the same object where there is none."""
+    # As an array nulls are NaN too.
+    return values.fill_nan(None) if np.isnan(values.to_numpy()).sum() > values.null_count() else values
 
 
 def numbers(cells: pl.Series) -> pl.Series:
@@ -37,7 +66,7 @@ def numbers(cells: pl.Series) -> pl.Series:
     [1000.0, -2.0, None]
     """
     if cells.dtype == pl.String or cells.dtype.is_numeric() or cells.dtype == pl.Null:
-        return cells.cast(pl.Float64, strict=False).fill_nan(None)
+        return _without_nan(cells.cast(pl.Float64, strict=False))
     return _nothing(cells, pl.Float64)
 
 

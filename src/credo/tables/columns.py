@@ -138,10 +138,12 @@ class Numeric(Filled):
     fill: float = 0.0
     low: float = 0.0
     high: float = 0.0
+    unit: str = ""  # where the table has no numbers, but what can be told in them
 
     @property
     def says(self) -> str:
-        return f"number, {self.low:g} to {self.high:g}{self._and_missing()}"
+        unit = f" {self.unit}" if self.unit else ""
+        return f"number, {self.low:g} to {self.high:g}{unit}{self._and_missing()}"
 
     @property
     def ordered_by(self) -> str:
@@ -152,11 +154,12 @@ class Numeric(Filled):
         return f"the median {self.fill:g}"
 
     def numbers_of(self, values: pl.Series) -> np.ndarray:
-        if values.is_infinite().any():
+        found = values.to_numpy()
+        if np.isinf(found).any():
             raise ValueError(
                 f"column {self.name!r} holds infinite numbers; correct the file, or leave those cells empty"
             )
-        return values.fill_null(self.fill).to_numpy()[:, None]
+        return (np.where(np.isnan(found), self.fill, found) if values.null_count() else found)[:, None]
 
 
 @dataclass(frozen=True)
@@ -185,7 +188,8 @@ class Constant(Numeric):
         return self.values_names
 
     def encode(self, cells: pl.Series, *, unknown: Unknown = "error", rows: RowNumbers = ALL_ROWS) -> np.ndarray:
-        if (numbers(clean(cells)) != self.fill).any():
+        found = numbers(clean(cells)).drop_nulls().to_numpy()
+        if np.any(found != self.fill):
             _warn(f"column {self.name!r} was always {self.fill:g} at fit, so what it holds now is ignored")
         return np.full((len(cells), 1), self.fill)
 

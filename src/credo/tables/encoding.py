@@ -75,14 +75,17 @@ class Encoding:
             _require_column(table, task_column, "the tasks")
         for column in drop:
             _require_column(table, column, "to drop")
+            if column in (name, task_column):
+                what = "the target" if column == name else "the column of the tasks"
+                raise ValueError(f"{column!r} is {what}, and cannot be left out; take it out of drop=…")
         limits = {task_column: MAX_TASKS}
         seen = {column: Summary(column, max_levels=limits.get(column, MAX_LEVELS)) for column in table.columns}
         num_rows = 0
         for batch in table.batches():
             num_rows += len(batch)
-            for column in table.columns:
-                if column not in drop:
-                    seen[column].see(batch[column])
+            for cells in batch.get_columns():
+                if cells.name not in drop:
+                    seen[cells.name].see(cells)
         if num_rows == 0:
             raise ValueError(f"{table.path} has names and no rows; add at least two rows")
         if seen[name].num_known < 2:
@@ -174,8 +177,9 @@ class Encoding:
     ) -> Iterator[tuple[pl.DataFrame, np.ndarray]]:
         """A table in batches: the rows as they are, and their x. No target is needed."""
         table, read = as_table(file), 0
+        there = set(table.columns)
         for column in self.columns:
-            if column.is_used:
+            if column.is_used and column.name not in there:
                 _require_column(table, column.name, "the network was fitted with it")
         for batch in table.batches():
             yield batch, self.encode(batch, unknown=unknown, rows=range(read + 1, read + 1 + len(batch)))
@@ -197,11 +201,11 @@ class Encoding:
                 f"unknown is {unknown!r}; it is 'error' or 'missing'{nearest(unknown, ['error', 'missing'])}"
             )
         x = np.empty((len(batch), len(self.names))) if out is None else out
-        place = 0
+        there, place = {cells.name: cells for cells in batch.get_columns()}, 0
         for column in self.columns:
             after = place + len(column.names)
             # An unused column may be absent.
-            cells = batch[column.name] if column.name in batch.columns else pl.Series([None] * len(batch))
+            cells = there[column.name] if column.name in there else pl.Series([None] * len(batch))
             x[:, place:after] = column.encode(cells, unknown=unknown, rows=rows)
             place = after
         return x

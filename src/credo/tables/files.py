@@ -4,21 +4,26 @@ A CSV file is read in blocks of bytes that end where a row ends, and its cells a
 only once all of it has been seen. The other formats have types.
 """
 
-import csv
-import gzip
+import codecs
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import IO
 
-import numpy as np
 import polars as pl
+
+from credo.tables.arrays import read_columns
+from credo.tables.lines import QUOTED, blocks, chunks, end_of_first_row, without_blank_lines
 
 # A block of text and its batch take about ten times this: little compared with the packages themselves.
 BLOCK_BYTES = 2**21
 BATCH_ROWS = 2**15
+# A batch costs some work for each column, however few its rows: a block of a wide table is larger.
+BYTES_PER_COLUMN = 2**10
+# A longer name is text in a quote that was not closed.
+MAX_NAME = 10_000
 # What people write into a cell without a value.
 MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None", "?", "-")
 SUFFIXES = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".parquet": "", ".npz": ""}
@@ -57,10 +62,10 @@ def open_table(path: str | Path) -> Table:
     """
     source = Path(path)
     suffix = next((suffix for suffix in SUFFIXES if source.name.lower().endswith(suffix)), None)
-    if suffix is None:
-        raise ValueError(f"{source} has an unknown suffix; name a file that ends in {', '.join(SUFFIXES)}")
     if source.is_dir():
         raise ValueError(f"{source} is a folder; name a file that ends in {', '.join(SUFFIXES)}")
+    if suffix is None:
+        raise ValueError(f"{source} has an unknown suffix; name a file that ends in {', '.join(SUFFIXES)}")
     if not source.exists():
         raise FileNotFoundError(f"{source} does not exist; check the name and the folder")
     if source.stat().st_size == 0:
@@ -74,41 +79,49 @@ def open_table(path: str | Path) -> Table:
 
 @dataclass(frozen=True)
 class TextTable(Table):
-    """A CSV file: all columns are text, and empty cells are null."""
+    """A CSV file: all columns are text, and empty cells are null.
+
+    A blank line is not a row, except in a table of one column, where it is a missing value. A row with too few cells
+    misses the last ones.
+    """
 
     separator: str
 
     @classmethod
     def open(cls, path: Path, separator: str) -> "TextTable":
-        with _opened(path) as file:
-            block = next(_blocks(file, path))
-        first = _text(path, block[: _end_of_row(block)]).lstrip("\ufeff")
+        names = _names(path)
+        if not names.strip():
+            raise ValueError(f"{path} is empty; a table has names in its first row and values below")
+        bare = QUOTED.sub(b"", names).decode()
         # In many countries spreadsheets use semicolons.
-        separator = separator if separator in first else next((mark for mark in ";\t" if mark in first), separator)
-        names = [name.strip() for name in next(csv.reader([first], delimiter=separator), [])]
-        columns = tuple(name or f"column_{place}" for place, name in enumerate(names, start=1))
+        separator = separator if separator in bare else next((mark for mark in ";\t" if mark in bare), separator)
+        columns = _columns(path, names, separator)
         _require_distinct(path, columns)
         return cls(path, columns, separator)
 
     @property
     def max_rows(self) -> int:
         """The number of lines."""
-        with _opened(self.path) as file:
-            return sum(block.count(b"\n") for block in iter(partial(file.read, BLOCK_BYTES), b""))
+        return sum(chunk.count(b"\n") for chunk in chunks(self.path, BLOCK_BYTES))
 
     def batches(self) -> Iterator[pl.DataFrame]:
         """The rows in order, as text."""
-        with _opened(self.path) as file:
-            for number, block in enumerate(_blocks(file, self.path)):
-                rows = block[_end_of_row(block) :] if number == 0 else block
-                if rows.strip():
-                    yield self._parsed(rows)
+        is_below_names = False
+        for block in blocks(self.path, max(BLOCK_BYTES, BYTES_PER_COLUMN * len(self.columns))):
+            rows = block if is_below_names else _from_names_on(block)
+            if rows and not is_below_names:
+                rows, is_below_names = rows[end_of_first_row(rows) :], True
+            if len(self.columns) > 1:
+                rows = without_blank_lines(rows)
+            if rows:
+                yield self._parsed(rows)
 
     def _parsed(self, rows: bytes) -> pl.DataFrame:
-        _text(self.path, rows)
+        # A row of empty cells before them says how many there are: polars counts those of the first row.
+        empty = self.separator.encode() * (len(self.columns) - 1) + b"\n"
         try:
             frame = pl.read_csv(
-                rows,
+                empty + rows,
                 has_header=False,
                 new_columns=list(self.columns),
                 schema=dict.fromkeys(self.columns, pl.String),
@@ -118,10 +131,38 @@ class TextTable(Table):
         except pl.exceptions.PolarsError as error:
             raise ValueError(
                 f"{self.path} cannot be read as a table of {len(self.columns)} columns separated by "
-                f"{self.separator!r}: {str(error).splitlines()[0]}; every row must have as many cells as the first"
+                f"{self.separator!r}: {str(error).splitlines()[0]}; every row must have as many cells as the first, "
+                "and quotes go around whole cells"
             ) from error
-        # An empty line is not a row, except in a table of one column, where it is a missing value.
-        return frame if len(self.columns) == 1 else frame.filter(~pl.all_horizontal(pl.all().is_null()))
+        return frame[1:]
+
+
+def _names(path: Path) -> bytes:
+    """The row of names in a CSV file."""
+    for block in blocks(path, BLOCK_BYTES):
+        if start := _from_names_on(block):
+            return start[: end_of_first_row(start)]
+    return b""
+
+
+def _from_names_on(block: bytes) -> bytes:
+    """Without a byte order mark and blank lines, which may stand before the names."""
+    return block.removeprefix(codecs.BOM_UTF8).lstrip(b"\r\n ")
+
+
+def _columns(path: Path, names: bytes, separator: str) -> tuple[str, ...]:
+    try:
+        cells = pl.read_csv(names, has_header=False, infer_schema=False, separator=separator).row(0)
+    except pl.exceptions.PolarsError as error:
+        raise ValueError(
+            f"{path} has no names in its first row: {str(error).splitlines()[0]}; are all quotes closed?"
+        ) from error
+    found = tuple((cell or "").strip() or f"column_{place}" for place, cell in enumerate(cells, start=1))
+    if (longest := max(map(len, found))) > MAX_NAME:
+        raise ValueError(
+            f"{path} has a column name of {longest:,} characters; give it at most {MAX_NAME:,}, and close all quotes"
+        )
+    return found
 
 
 @dataclass(frozen=True)
@@ -130,22 +171,28 @@ class ParquetTable(Table):
 
     @classmethod
     def open(cls, path: Path) -> "ParquetTable":
-        try:
+        with _damage_told(path):
             return cls(path, tuple(pl.scan_parquet(path).collect_schema().names()))
-        except pl.exceptions.PolarsError as error:
-            raise ValueError(f"{path} is not a Parquet file, or it is damaged; get it again") from error
 
     @property
     def max_rows(self) -> int:
         """The number of rows."""
-        return int(pl.scan_parquet(self.path).select(pl.len()).collect().item())
+        with _damage_told(self.path):
+            return int(pl.scan_parquet(self.path).select(pl.len()).collect().item())
 
     def batches(self) -> Iterator[pl.DataFrame]:
         """The rows in order."""
-        try:
+        with _damage_told(self.path):
             yield from pl.scan_parquet(self.path, low_memory=True).collect_batches(chunk_size=BATCH_ROWS, lazy=True)
-        except pl.exceptions.PolarsError as error:
-            raise ValueError(f"{self.path} is damaged: {str(error).splitlines()[0]}; get it again") from error
+
+
+@contextmanager
+def _damage_told(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        said = next(iter(str(error).splitlines()), type(error).__name__)
+        raise ValueError(f"{path} is not a Parquet file, or it is damaged: {said}; get it again") from error
 
 
 @dataclass(frozen=True)
@@ -154,89 +201,21 @@ class ArrayTable(Table):
 
     @classmethod
     def open(cls, path: Path) -> "ArrayTable":
-        arrays = _arrays(path)
-        sizes = {name: array.shape for name, array in arrays.items()}
-        if not sizes or any(len(shape) != 1 for shape in sizes.values()) or len(set(sizes.values())) > 1:
-            raise ValueError(
-                f"{path} holds arrays of shapes {sizes}; store x of shape (rows, columns) and y of shape (rows,), "
-                "or one array of shape (rows,) for each column"
-            )
-        return cls(path, tuple(arrays))
+        return cls(path, tuple(read_columns(path)))
 
     @property
     def max_rows(self) -> int:
         """The number of rows."""
-        return len(next(iter(_arrays(self.path).values())))
+        return len(next(iter(read_columns(self.path).values())))
 
     def batches(self) -> Iterator[pl.DataFrame]:
         """The rows in order."""
-        arrays = _arrays(self.path)
+        arrays = read_columns(self.path)
         for first in range(0, len(next(iter(arrays.values()))), BATCH_ROWS):
             yield pl.DataFrame({name: array[first : first + BATCH_ROWS] for name, array in arrays.items()})
 
 
-def _arrays(path: Path) -> dict[str, np.ndarray]:
-    """The columns of an NPZ file by name; those of a matrix x are x1, x2, … (an embedding, say)."""
-    try:
-        with np.load(path, allow_pickle=False) as stored:
-            arrays = {name: stored[name] for name in stored.files}
-    except Exception as error:  # a damaged archive can raise anything
-        raise ValueError(f"{path} is not an NPZ file of plain arrays, or it is damaged: {error}") from error
-    columns: dict[str, np.ndarray] = {}
-    for name, array in arrays.items():
-        if array.ndim == 2:
-            columns |= {f"{name}{place}": column for place, column in enumerate(array.T, start=1)}
-        else:
-            columns[name] = array
-    return columns
-
-
-def _opened(path: Path) -> IO[bytes]:
-    if path.name.lower().endswith(".gz"):
-        return gzip.open(path, "rb")  # type: ignore[return-value]
-    return path.open("rb")
-
-
-def _blocks(file: IO[bytes], path: Path) -> Iterator[bytes]:
-    """The file in blocks that end where a row does: at a newline with an even number of quotes before it."""
-    rest = b""
-    for chunk in iter(partial(file.read, BLOCK_BYTES), b""):
-        block = rest + chunk
-        cut = block.rfind(b"\n") + 1
-        while cut and block.count(b'"', 0, cut) % 2:
-            cut = block.rfind(b"\n", 0, cut - 1) + 1
-        rest = block[cut:]
-        if len(rest) > 20 * BLOCK_BYTES:
-            raise ValueError(
-                f"{path} has a row of more than {len(rest) // 10**6} MB; is it a table, and are all quotes closed?"
-            )
-        if cut:
-            yield block[:cut]
-    if rest:
-        yield rest
-
-
-def _end_of_row(block: bytes) -> int:
-    """Where the first row ends."""
-    end = block.find(b"\n") + 1
-    while end and block.count(b'"', 0, end) % 2:
-        end = block.find(b"\n", end) + 1
-    return end or len(block)
-
-
-def _text(path: Path, block: bytes) -> str:
-    try:
-        text = block.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{path} is not text in UTF-8 ({error.reason} at byte {error.start}); is it a table? Save it as CSV, UTF-8"
-        ) from error
-    if "\0" in text:
-        raise ValueError(f"{path} is a binary file, not CSV, despite its name; save the table as CSV, UTF-8")
-    return text
-
-
 def _require_distinct(path: Path, columns: tuple[str, ...]) -> None:
-    twice = [name for name in dict.fromkeys(columns) if columns.count(name) > 1]
+    twice = [name for name, number in Counter(columns).items() if number > 1]
     if twice:
         raise ValueError(f"{path} has several columns named {', '.join(map(repr, twice))}; give each its own name")

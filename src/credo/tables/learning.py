@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from credo.tables.cells import booleans, clean, dates, numbers, words
+from credo.tables.cells import booleans, clean, dates, numbers, unit_of, words
 from credo.tables.columns import Boolean, Categorical, Column, Constant, Date, Dropped, Numeric, Task
 
 # A category with more levels is more likely a name or an identifier, from which there is little to learn.
@@ -32,11 +32,13 @@ class Summary:
         self.values: dict[str, list[np.ndarray]] = {kind: [] for kind in self.kinds}
         self.levels: Counter[str] = Counter()
         self.too_many_levels = False
+        self.unit = ""
 
     def see(self, cells: pl.Series) -> None:
         """Take some more rows into account."""
         cleaned = clean(cells)
-        known = cleaned.drop_nulls()
+        self.unit = unit_of(cells)
+        known = cleaned.drop_nulls() if cleaned.null_count() else cleaned
         self.num_rows += len(cells)
         self.num_missing += len(cells) - len(known)
         for kind in list(self.kinds):
@@ -51,7 +53,7 @@ class Summary:
             # Numbers that differ do so in their first rows already, and as words they take long to count.
             few = known.head(LEVELS_AT_FIRST * self.max_levels) if self.kinds[:1] == ["numbers"] else known
             many = len(few) < len(known) and few.n_unique() > self.max_levels
-            counts: Any = words(few if many else known).value_counts().iter_rows()
+            counts: Any = words(few if many else known).alias("level").value_counts().iter_rows()
             self.levels.update(dict(counts))
             self.too_many_levels = len(self.levels) > self.max_levels
 
@@ -94,7 +96,7 @@ class Summary:
         different = set() if self.too_many_levels else {float(level) for level in self.levels}
         if len(different) == 1 and not self.num_missing:
             return Constant(self.name, fill=different.pop(), low=low, high=high)
-        return Numeric(self.name, self.num_missing, fill=_median(values), low=low, high=high)
+        return Numeric(self.name, self.num_missing, fill=_median(values), low=low, high=high, unit=self.unit)
 
     def _date(self) -> Column:
         values = np.concatenate(self.values["dates"])

@@ -1,5 +1,6 @@
 """Predictions as tables, and their files, batch by batch."""
 
+import re
 import zipfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -13,6 +14,8 @@ from credo.predictive import ClassPredictive, Predictive
 from credo.tables.target import Target
 
 WRITABLE_SUFFIXES = (".csv", ".parquet", ".npz")
+# A spreadsheet takes a cell that begins so for a formula, and runs it: OWASP, "CSV Injection". The last are wide forms.
+FORMULA = "^[=+\\-@\t\r\n＝＋－＠]"
 
 
 def prediction_frame(prediction: Predictive, target: Target, *, level: float = 0.95) -> pl.DataFrame:
@@ -82,12 +85,31 @@ def write(frames: Iterable[pl.DataFrame], path: str | Path) -> int:
 
 
 def write_csv(frames: Iterable[pl.DataFrame], file: IO[bytes]) -> int:
-    """Write frames one below the other as CSV; returns the number of rows."""
+    """Write frames one below the other as CSV; returns the number of rows.
+
+    A text, or a column's name, that a spreadsheet would take for a formula begins with an apostrophe, which it does not
+    show: '=1+1 for =1+1. Numbers stay as they are, also where they are text.
+    """
     num_rows = 0
     for frame in frames:
-        frame.write_csv(file, include_header=num_rows == 0)
+        harmless(frame).write_csv(file, include_header=num_rows == 0)
         num_rows += len(frame)
     return num_rows
+
+
+def harmless(frame: pl.DataFrame) -> pl.DataFrame:
+    """A frame without cells and names that a spreadsheet would run.
+
+    >>> harmless(pl.DataFrame({"=n": ["-1.5", "-a", "b"]})).rows(named=True)
+    [{"'=n": '-1.5'}, {"'=n": "'-a"}, {"'=n": 'b'}]
+    """
+    for name, dtype in frame.schema.items():
+        if dtype.is_nested() or dtype in (pl.Binary, pl.Object):
+            raise ValueError(f"the column {name!r} holds {dtype}, which CSV cannot; write .parquet, or do not keep it")
+    texts = pl.col(pl.String, pl.Categorical, pl.Enum).cast(pl.String)
+    is_formula = texts.str.contains(FORMULA) & texts.cast(pl.Float64, strict=False).is_null()
+    guarded = frame.with_columns(pl.when(is_formula).then("'" + texts).otherwise(texts).name.keep())
+    return guarded.rename(lambda name: f"'{name}" if re.match(FORMULA, name) else name)
 
 
 def _write_whole(frames: Iterable[pl.DataFrame], file: IO[bytes], target: Path) -> int:
