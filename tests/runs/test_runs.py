@@ -10,7 +10,7 @@ import pytest
 import tomli_w
 
 import credo
-from credo.inference.engine.fit_folder import locked
+from credo._folders import locked
 from credo.inference.registry import METHODS
 from credo.inference.settings import as_value, build, merged, parse, settings_of
 from credo.inference.sgmcmc.schedules import Cosine
@@ -18,6 +18,7 @@ from credo.runs import Config, Run
 from credo.runs import run as runs
 from credo.runs.prior import prior_in_words, prior_of, unlabelled_in_words
 from credo.tables.predictions import regrouped, write
+from tests.kills import Killed, kill_at
 
 QUICK = {"num_steps": 20}
 
@@ -156,9 +157,9 @@ def test_overwrite_takes_the_old_run_away(run, config, folder):
     assert len(list(place.glob("*.safetensors"))) == 1
 
 
-def test_a_run_at_work_is_not_overwritten(run):
+def test_a_run_at_work_is_not_overwritten(run, config):
     with locked(run.folder), pytest.raises(OSError, match="another process is at work"):
-        runs.remove(run.folder)
+        Run.fit(config, run.folder, overwrite=True)
     assert Run.load(run.folder).config == run.config
 
 
@@ -168,9 +169,11 @@ def test_a_column_named_like_an_answer_cannot_be_kept(run, folder):
         list(run.predict(folder / "mean.csv", keep=["mean"]))
 
 
-def test_an_unfinished_run_is_described_and_not_used(run, config, tmp_path):
-    runs.prepare(config)._claim(tmp_path / "run")
-    (tmp_path / "run" / "fit.json").write_text("{}")
+def test_an_unfinished_run_is_described_and_not_used(run, config, tmp_path, monkeypatch):
+    with monkeypatch.context() as patched:
+        kill_at(patched, 5)
+        with pytest.raises(Killed):
+            Run.fit(config, tmp_path / "run")
     found = runs.describe(tmp_path / "run")
     assert not found["finished"]
     assert found["state"] == "not ended yet"

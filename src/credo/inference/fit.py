@@ -79,7 +79,7 @@ def fit(
     with FitFolder(checkpoint, identity, resume=resume) as folder:
         if folder.is_finished:
             left = [choice.method.leaves(one, train) for one in models]
-            return load(checkpoint, model=left if several else left[0])
+            return load(folder.folder, model=left if several else left[0])
         stages = FitStages(folder.checkpoints, progress=progress)
         posterior = replace(job, stages=stages).fit_chosen(models, choice, several)
         if not posterior.provenance.interrupted:

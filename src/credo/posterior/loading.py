@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from credo import models, networks
-from credo._files import group_of, read_arrays, read_json, require_unaltered
+from credo._files import LoadError, group_of
+from credo._folders import opened
 from credo._version import __version__
 from credo.data import Scaling
 from credo.models.inputs import Inputs, in_model_units
@@ -23,7 +24,7 @@ from credo.posterior.gaussian import Gaussian
 from credo.posterior.generator import Generator
 from credo.posterior.mixture import Mixture, PointEnsemble
 from credo.posterior.quantised import Quantised
-from credo.posterior.saving import FORMAT, FORMAT_VERSION, MANIFEST, Stored
+from credo.posterior.saving import Stored
 from credo.posterior.student import Student
 
 _ALL = (Draws, PointEnsemble, Quantised, Gaussian, Flow, Dropout, Mixture, Generator, Student)
@@ -48,11 +49,14 @@ def load(
     Where it was fitted with several models, both are lists, with None for those that need none.
     """
     source = Path(folder)
-    manifest = _read_manifest(source)
+    whole = opened(source)
+    if whole.posterior is None:
+        raise LoadError(f"{source} holds a run that has not ended; fit it again with resume=True to continue")
+    manifest = whole.posterior
     shapes: dict[str, Any] = manifest["rows"]
     shapes = {key: tuple(value) if isinstance(value, list) else value for key, value in shapes.items()}
     rows = RowShapes(**shapes)
-    arrays = read_arrays(source / manifest["arrays"], manifest["arrays_sha256"])
+    arrays = whole.arrays(source, manifest["arrays"])
     scaling = Scaling.from_dict(group_of(arrays, "scaling"))
     models = _rebuild_all(source, manifest["model"], network, model)
     inputs_of = partial(_inputs, arrays=arrays, scaling=scaling, row=rows.x_shape[1:], given=inputs or {})
@@ -105,21 +109,6 @@ def _inputs(
     known = {name: in_model_units(name, array, scaling, row) for name, array in passed.items() if name in config}
     Inputs.from_config(config, known)  # refuses others than those that the model was fitted with
     return Inputs.from_config(config, known | model.constants.known() | group_of(arrays, f"inputs/{index}"))
-
-
-def _read_manifest(source: Path) -> dict[str, Any]:
-    path = source / MANIFEST
-    if not path.is_file():
-        raise FileNotFoundError(f"{source} is not a saved posterior: it has no {MANIFEST}")
-    manifest = read_json(path)
-    if manifest.get("format") != FORMAT:
-        raise ValueError(f"{path} was not written by credo")
-    if manifest.get("format_version") != FORMAT_VERSION:
-        raise ValueError(
-            f"{path} has format version {manifest.get('format_version')}, and this is credo {__version__}, which reads "
-            f"version {FORMAT_VERSION}; install a newer credo"
-        )
-    return require_unaltered(path, manifest)
 
 
 def _rebuild_all(source: Path, configs: Any, network: Any, model: Any) -> list[Model]:

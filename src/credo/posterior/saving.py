@@ -5,21 +5,18 @@ renamed into place, so that a reader sees the old posterior or the new one, neve
 own checksum and that of the arrays: a file that was cut short or altered is refused.
 """
 
-import json
 import uuid
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 
-from credo._files import group_of, named, write_arrays, write_json
-from credo._version import __version__
+from credo._files import LoadError, group_of, named, write_arrays
+from credo._folders import ARRAYS, locked, remove_unnamed
+from credo._manifest import Manifest, is_ours
 from credo.models.program import Model
-
-FORMAT = "credo-posterior"
-FORMAT_VERSION = 1
-MANIFEST, ARRAYS = "manifest.json", "arrays-*.safetensors"
 
 # A posterior's own part of the manifest, and its arrays by the names `group/name` or `name`.
 Parts = tuple[dict[str, Any], dict[str, np.ndarray]]
@@ -28,14 +25,26 @@ Parts = tuple[dict[str, Any], dict[str, np.ndarray]]
 def save(posterior: Any, folder: str | Path) -> None:
     """Write a posterior into `folder`, in place of a posterior that was there; anything else is left alone."""
     target = Path(folder)
-    if target.exists() and not is_saved(target) and (not target.is_dir() or any(target.iterdir())):
+    if target.exists() and not is_ours(target) and (not target.is_dir() or any(target.iterdir())):
         raise ValueError(f"{target} exists and is not a saved posterior; choose a new or empty folder")
-    target.mkdir(parents=True, exist_ok=True)
-    write(posterior, target)
+    with locked(target):
+        if is_ours(target):
+            _require_no_run(target, Manifest.read(target))
+        write(posterior, target)
 
 
-def write(posterior: Any, folder: Path) -> None:
-    """Write a posterior into a folder, whatever else is in it."""
+def _require_no_run(folder: Path, held: Manifest) -> None:
+    """A run is a posterior and what it was made with: with another posterior it would be neither's."""
+    if held.posterior is None or held.fit is not None or len(held.files) > 1:
+        raise ValueError(f"{folder} holds a run, of which a posterior is only a part; choose another folder")
+
+
+def write(posterior: Any, folder: Path, held: Manifest | None = None) -> None:
+    """Write a posterior into a folder, whatever else is in it.
+
+    Arguments:
+        held: what else the manifest of the folder names; nothing by default.
+    """
     config, own = pack(posterior)
     arrays = own | named(scaling=posterior.scaling.to_dict())
     for index, model in enumerate(posterior.models):
@@ -44,15 +53,15 @@ def write(posterior: Any, folder: Path) -> None:
         arrays |= {"probes": posterior.probes}
     # A name of its own: the old manifest finds the old arrays until the new one is there.
     name = ARRAYS.replace("*", uuid.uuid4().hex[:8])
+    held = held or Manifest()
     try:
-        checksum = write_arrays(folder / name, arrays)
-        write_json(folder / MANIFEST, _manifest(posterior, config | {"arrays": name, "arrays_sha256": checksum}))
+        files = held.files | {name: write_arrays(folder / name, arrays)}
+        content = _described(posterior) | config | {"arrays": name}
+        msgspec.structs.replace(held, files=files, posterior=content).write(folder)
     except Exception:
         (folder / name).unlink(missing_ok=True)
         raise
-    for old in folder.glob(ARRAYS):
-        if old.name != name:
-            old.unlink()
+    remove_unnamed(folder)
 
 
 def pack(posterior: Any) -> Parts:
@@ -61,16 +70,14 @@ def pack(posterior: Any) -> Parts:
     return config | {"kind": posterior.stored_as, "provenance": asdict(posterior.provenance)}, arrays
 
 
-def _manifest(posterior: Any, config: dict[str, Any]) -> dict[str, Any]:
+def _described(posterior: Any) -> dict[str, Any]:
+    """What a posterior and its members share: the models, and what they know of the data."""
     configs = [model.config for model in posterior.models]
     return {
-        "format": FORMAT,
-        "format_version": FORMAT_VERSION,
-        "credo_version": __version__,
         "model": configs if len(configs) > 1 else configs[0],
         "rows": asdict(posterior.model.rows),
         "inputs": [model.constants.to_config() for model in posterior.models],
-    } | config
+    }
 
 
 class Stored(NamedTuple):
@@ -93,16 +100,7 @@ class Stored(NamedTuple):
         expected = {name: shape.shape for name, shape in model.template.items()}
         if expected != found:
             names = sorted(name for name in expected | found if expected.get(name) != found.get(name))
-            raise ValueError(
+            raise LoadError(
                 f"{self.source} does not fit the model: "
                 + "; ".join(f"{name}: saved {found.get(name)}, model {expected.get(name)}" for name in names[:4])
             )
-
-
-def is_saved(folder: Path) -> bool:
-    """Whether a folder holds a saved posterior, of whatever version; others have files named manifest.json too."""
-    try:
-        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return False
-    return isinstance(manifest, dict) and manifest.get("format") == FORMAT

@@ -22,6 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from credo._files import read_arrays, read_json, remove_partial, require_unaltered, write_arrays, write_json
+from credo._folders import unwritable
 from credo.inference.engine.chain import Chain
 from credo.typing import Tree
 
@@ -29,10 +30,6 @@ RECORDS = ("draws", "infos", "warmup_infos")
 # Seconds between two saves of a unit, and the largest share of the time that may go into saving.
 SECONDS_BETWEEN = 5.0
 SHARE_OF_TIME = 0.05
-
-
-class CheckpointError(OSError):
-    """The folder of a run cannot be written to, or is in use; what it held is still there."""
 
 
 @dataclass(eq=False)
@@ -187,11 +184,3 @@ def _group(arrays: dict[str, np.ndarray], start: str) -> dict[str, np.ndarray]:
 
 def _is_key(leaf: Any) -> bool:
     return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-
-
-def unwritable(folder: Path, error: OSError) -> CheckpointError:
-    reason = error.strerror or str(error)
-    return CheckpointError(
-        f"{folder} cannot be written to ({reason}); what it holds is still good: make room or mend its permissions, "
-        "and continue with resume=True, or choose another folder"
-    )
