@@ -21,7 +21,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from credo import random
-from credo._files import group_of, named
+from credo._files import LoadError, group_of, named
+from credo._schema import reading, require_numbers
 from credo.covariance.layers import Jacobian, Layer, jacobians, row_jacobian
 from credo.typing import Array, Key, Theta
 
@@ -176,6 +177,22 @@ class Root(ABC):
         return kind(**trees, **kind.from_config(config, arrays))
 
     @classmethod
+    def from_stored(
+        cls, source: Any, config: Mapping[str, Any], arrays: Mapping[str, np.ndarray], shapes: Shapes
+    ) -> "Root":
+        """The same of what was read: a LoadError where it is no root over arrays of these shapes, or over some."""
+        for name, array in arrays.items():
+            require_numbers(source, f"root/{name}", array)
+        with reading(source, "root"):
+            root = cls.from_arrays(config, arrays)
+            covered = {name: tuple(shapes[name]) for name in root.shapes()}
+            noise = root.noise_shapes()
+        require_made(source, "root", root.variance, covered)
+        require_made(source, "root", lambda: root.offset({name: jnp.zeros(noise[name]) for name in noise}), covered)
+        require_made(source, "root", lambda: {"": root.half_log_det()}, {"": ()})
+        return root
+
+    @classmethod
     def from_config(cls, config: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
         """The fields of a kind that are no trees of arrays, from its `config`."""
         return {}
@@ -230,6 +247,14 @@ class Joined(Root):
     def from_config(cls, config: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
         configs = enumerate(config["parts"])
         return {"parts": tuple(Root.from_arrays(part, group_of(arrays, str(index))) for index, part in configs)}
+
+
+def require_made(source: Any, what: str, make: Callable[[], Theta], shapes: Shapes) -> None:
+    """Refuse what was read if arrays of other shapes come of it; nothing is computed."""
+    with reading(source, what):
+        found = {name: leaf.shape for name, leaf in jax.eval_shape(make).items()}
+    if found != shapes:
+        raise LoadError(f"{source} does not fit the model: its {what} is of other arrays, or of other shapes")
 
 
 def layer_covariance(layer: Layer, jacobian: Jacobian, variance: Array) -> Array:

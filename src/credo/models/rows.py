@@ -5,6 +5,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
+from credo._schema import Count
 from credo.typing import Batch
 
 
@@ -22,9 +23,9 @@ class RowShapes:
     `gaps` says whether rows may miss some of their targets.
     """
 
-    x_shape: tuple[int, ...]
+    x_shape: tuple[Count, ...]
     x_dtype: str
-    y_shape: tuple[int, ...] | None
+    y_shape: tuple[Count, ...] | None
     y_dtype: str
     gaps: bool = False
 

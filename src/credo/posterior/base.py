@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 
 from credo import random
+from credo._schema import Count, Seconds, Seed
 from credo.data import Data, Scaling, as_inputs
 from credo.diagnostics import Diagnostics
 from credo.diagnostics.compression import Compression
@@ -33,18 +34,12 @@ class Provenance:
     """
 
     method: dict[str, Any]
-    seed: int
-    seconds: float
-    num_data: int
+    seed: Seed
+    seconds: Seconds
+    num_data: Count
     interrupted: bool = False
     why: str = ""
     compression: Compression | None = None
-
-    @classmethod
-    def from_dict(cls, config: dict[str, Any]) -> "Provenance":
-        """From what `dataclasses.asdict` and JSON made of it."""
-        found = config.get("compression")
-        return cls(**{**config, "compression": Compression.from_dict(found) if found else None})
 
 
 class Posterior(Protocol):

@@ -15,11 +15,15 @@ import numpy as np
 
 from credo._files import LoadError, group_of, named, write_arrays
 from credo._folders import ARRAYS, locked, remove_unnamed
-from credo._manifest import Manifest, is_ours
+from credo._manifest import MANIFEST, Manifest, is_ours
+from credo._schema import checked, require_numbers
+from credo.covariance import Root
 from credo.models.program import Model
 
 # A posterior's own part of the manifest, and its arrays by the names `group/name` or `name`.
 Parts = tuple[dict[str, Any], dict[str, np.ndarray]]
+# Figures of a step: a run whose log joint density, or a part of it, is not finite ends there.
+ALWAYS_FINITE = ("log_joint", "log_likelihood", "log_prior", "elbo", "kl")
 
 
 def save(posterior: Any, folder: str | Path) -> None:
@@ -95,6 +99,40 @@ class Stored(NamedTuple):
         """The arrays of a group, by name."""
         return group_of(self.arrays, group)
 
+    def field(self, name: str, kind: Any, default: Any = None) -> Any:
+        """A field of the manifest, of this type."""
+        return checked(self.source / MANIFEST, self.config.get(name, default), kind)
+
+    def theta(self, group: str, model: Model) -> dict[str, np.ndarray]:
+        """Numbers in the shape of theta: those of a group, one array for each of the model's."""
+        found = self.group(group)
+        self.require_shapes(model, {name: leaf.shape for name, leaf in found.items()})
+        return {name: self.numbers(f"{group}/{name}") for name in found}
+
+    def numbers(self, name: str, shape: tuple[int, ...] | None = None, **limits: Any) -> np.ndarray:
+        """An array of finite numbers; limits as for `require_numbers`."""
+        if name not in self.arrays:
+            raise LoadError(f"{self.source} is damaged: it has no array {name!r}")
+        return require_numbers(self.source, name, self.arrays[name], shape=shape, **limits)
+
+    def figures(self, group: str, leading: tuple[int, ...] | None = None) -> dict[str, np.ndarray]:
+        """What was noted at each step or draw: arrays whose first two axes are the same, (chains, steps).
+
+        The energy of a step that diverged, or a score on held-out data that there are none of, need not be finite; what
+        a run stops at is.
+        """
+        found = self.group(group)
+        leading = leading or next((array.shape[:2] for array in found.values()), ())
+        for name, array in found.items():
+            if array.dtype.kind not in "fiub" or array.ndim < 2 or array.shape[:2] != leading:
+                raise LoadError(
+                    f"{self.source} is damaged: {group}/{name} is {array.dtype} of shape {array.shape}, and should be "
+                    f"numbers of shape {leading}"
+                )
+            if name in ALWAYS_FINITE:
+                self.numbers(f"{group}/{name}")
+        return found
+
     def require_shapes(self, model: Model, found: dict[str, tuple[int, ...]]) -> None:
         """The network or model that was passed must be the one that was fitted."""
         expected = {name: shape.shape for name, shape in model.template.items()}
@@ -104,3 +142,11 @@ class Stored(NamedTuple):
                 f"{self.source} does not fit the model: "
                 + "; ".join(f"{name}: saved {found.get(name)}, model {expected.get(name)}" for name in names[:4])
             )
+
+
+def stored_root(stored: Stored, mean: dict[str, np.ndarray]) -> Root:
+    """The covariance root of a posterior around that mean; what it does not cover is certain."""
+    config = stored.field("root", dict[str, Any])
+    return Root.from_stored(
+        stored.source, config, stored.group("root"), {name: one.shape for name, one in mean.items()}
+    )
