@@ -203,20 +203,18 @@ def _joined(pieces: list[Tree]) -> list[tuple[str, np.ndarray]]:
 
 
 def _filled(path: Path, like: Tree, leaves: dict[str, np.ndarray], *, records: bool = False) -> Tree:
-    """The tree `like` with other leaves of the same shapes; those of records are as long as each other, not as `like`."""
+    """The tree `like` with other leaves of the same shapes; of records, all as many, but not as many as of `like`."""
     old, structure = jax.tree.flatten(like)
     if leaves.keys() != {str(number) for number in range(len(old))}:
         raise LoadError(f"{path} does not fit the method: it has {len(leaves)} arrays, and the method {len(old)}")
     new = [leaves[str(number)] for number in range(len(old))]
-    lengths = {leaf.shape[:1] for leaf in new} if records else set()
     for own, found in zip(old, new, strict=True):
         plain = jax.eval_shape(jax.random.key_data, own) if _is_key(own) else own
-        shapes = (plain.shape[-found.ndim + 1 :] if found.ndim > 1 else (), found.shape[1:])
-        fits = (shapes[0] == shapes[1] and len(lengths) == 1) if records else plain.shape == found.shape
-        if plain.dtype != found.dtype or not fits:
+        shape = (*new[0].shape[:1], *plain.shape[1:]) if records else plain.shape
+        if (plain.dtype, shape) != (found.dtype, found.shape):
             raise LoadError(
                 f"{path} does not fit the method: it has {found.dtype} of shape {found.shape}, and the method "
-                f"{plain.dtype} of {plain.shape}"
+                f"{plain.dtype} of {shape}"
             )
     return jax.tree.unflatten(
         structure,
