@@ -9,8 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from credo._schema import checked
 from credo.covariance.layers import Jacobian, Layer
-from credo.covariance.root import Root, Shapes, layer_covariance, tuples
+from credo.covariance.root import Root, Shapes, layer_covariance
 from credo.typing import Array, Theta
 
 
@@ -98,5 +99,4 @@ class Kronecker(Root):
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
-        stored = ({name: tuples(value) for name, value in layer.items()} for layer in config["layers"])
-        return {"layers": tuple(Layer(**layer) for layer in stored)}
+        return {"layers": tuple(checked("layers", layer, Layer) for layer in config["layers"])}

@@ -265,8 +265,3 @@ def layer_covariance(layer: Layer, jacobian: Jacobian, variance: Array) -> Array
         return jnp.einsum("kno,no,lno->nkl", gradients, weights, gradients)
     whole = jacobian.whole() * jnp.sqrt(variance)
     return jnp.einsum("knio,lnio->nkl", whole, whole)
-
-
-def tuples(value: Any) -> Any:
-    """Lists as tuples, all the way down: JSON knows lists only."""
-    return tuple(map(tuples, value)) if isinstance(value, list | tuple) else value

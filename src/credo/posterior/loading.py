@@ -60,8 +60,11 @@ def load(
         raise LoadError(f"{source} holds a run that has not ended; fit it again with resume=True to continue")
     arrays = whole.arrays(source, checked(source / MANIFEST, whole.posterior.get("arrays"), FileName))
     stored = Stored(source, whole.posterior, arrays, ())
+    # The first version did not write the shapes down.
+    if whole.covers_all and stored.field("shapes", dict[str, tuple[Count, ...]]) != _shapes(arrays):
+        raise LoadError(f"{source} is damaged: it has other arrays than the {MANIFEST} says, or of other shapes")
     rows = _rows(stored)
-    scaling = Scaling.from_dict(stored.group("scaling"), source)
+    scaling = _scaling(stored, rows)
     models = _rebuild_all(stored, rows, network, model)
     configs = stored.field("inputs", list[dict[str, dict[str, Any]]], [{}] * len(models))
     if len(configs) != len(models):
@@ -72,6 +75,29 @@ def load(
         for index, (one, config) in enumerate(zip(models, configs, strict=True))
     )
     return _unpacked(stored._replace(models=bound), scaling=scaling, probes=arrays.get("probes"))
+
+
+def _shapes(arrays: Mapping[str, np.ndarray]) -> dict[str, tuple[int, ...]]:
+    return {name: array.shape for name, array in arrays.items()}
+
+
+def _scaling(stored: Stored, rows: RowShapes) -> Scaling:
+    """Between the user's units and the model's, one number for all of a row or for each of its own."""
+    found = Scaling.from_dict(stored.group("scaling"), stored.source)
+    row_of_x = rows.x_shape[1:]
+    # What a student says of a row of y is no such row.
+    row_of_y = None if rows.y_shape is None or stored.config.get("kind") == Student.stored_as else rows.y_shape[1:]
+    for row, name in ((row_of_x, "x_mean"), (row_of_x, "x_scale"), (row_of_y, "y_mean"), (row_of_y, "y_scale")):
+        shape = stored.arrays[f"scaling/{name}"].shape
+        if row is not None and not _fits(shape, row):
+            raise LoadError(f"{stored.source} is damaged: {name} has the shape {shape}, and a row has {row}")
+    return found
+
+
+def _fits(shape: tuple[int, ...], row: tuple[int, ...]) -> bool:
+    """Whether an array of a shape can be spread over a row."""
+    last = row[len(row) - len(shape) :]
+    return len(shape) <= len(row) and all(own in (1, size) for own, size in zip(shape, last, strict=True))
 
 
 def _rows(stored: Stored) -> RowShapes:

@@ -60,7 +60,8 @@ def write(posterior: Any, folder: Path, held: Manifest | None = None) -> None:
     held = held or Manifest()
     try:
         files = held.files | {name: write_arrays(folder / name, arrays)}
-        content = _described(posterior) | config | {"arrays": name}
+        shapes = {name: list(np.shape(array)) for name, array in arrays.items()}
+        content = _described(posterior) | config | {"arrays": name, "shapes": shapes}
         msgspec.structs.replace(held, files=files, posterior=content).write(folder)
     except Exception:
         (folder / name).unlink(missing_ok=True)
