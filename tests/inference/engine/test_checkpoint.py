@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from safetensors import SafetensorError
+from safetensors.numpy import load_file
 
 import credo
 from credo import _files
@@ -215,6 +216,46 @@ def test_file_cut_short_is_refused_and_the_rest_kept(data, unfinished, kind):
     with pytest.raises(ValueError, match=f"{path.name} is damaged"):
         credo.fit(MODEL, data, NUTS, seed=3, checkpoint=unfinished, resume=True)
     assert {one: one.read_bytes() for one in unfinished.rglob("*") if one.is_file()} == before
+
+
+def longer(array: np.ndarray) -> np.ndarray:
+    return np.concatenate([array.ravel(), array.ravel()])
+
+
+@pytest.mark.parametrize("kind", ["state", "records"])
+@pytest.mark.parametrize("change", [np.isnan, longer], ids=["flags", "other shapes"])
+def test_arrays_that_do_not_fit_the_method_are_refused(data, unfinished, kind, change):
+    """Also where they were signed anew."""
+    unit = sorted(unfinished.glob("checkpoint/0/*.json"))[0]
+    content = _files.read_json(unit)
+    del content["sha256"]
+    file = content["state"] if kind == "state" else content["records"][0]
+    arrays = {
+        name: change(array) if array.dtype.kind == "f" else array
+        for name, array in load_file(unit.with_name(file[0])).items()
+    }
+    file[1] = _files.write_arrays(unit.with_name(file[0]), arrays)
+    _files.write_json(unit, content)
+    with pytest.raises(credo.LoadError, match="does not fit the method"):
+        credo.fit(MODEL, data, NUTS, seed=3, checkpoint=unfinished, resume=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("step", "three"),
+        ("num_kept", 1_000),
+        ("group_size", 0),
+        ("finished", 1),
+        ("state", ["../0-0.safetensors", "0"]),
+    ],
+)
+def test_fields_that_do_not_fit_are_refused(data, unfinished, name, value):
+    unit = sorted(unfinished.glob("checkpoint/0/*.json"))[0]
+    content = {key: one for key, one in _files.read_json(unit).items() if key != "sha256"}
+    _files.write_json(unit, content | {name: value})
+    with pytest.raises(credo.LoadError, match="damaged"):
+        credo.fit(MODEL, data, NUTS, seed=3, checkpoint=unfinished, resume=True)
 
 
 def test_folder_that_cannot_be_made(data, tmp_path):
