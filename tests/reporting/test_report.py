@@ -114,7 +114,7 @@ def test_a_page_is_whole_or_not_there(tmp_path: Path, monkeypatch: pytest.Monkey
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(Path, "write_text", full)
+        patch.setattr(Path, "write_bytes", full)
         with pytest.raises(OSError, match="No space left"):
             credo.report(exact.posterior(data), data, target)
     assert [path.name for path in tmp_path.iterdir()] == ["page.html"]

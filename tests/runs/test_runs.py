@@ -3,6 +3,7 @@
 import shutil
 import tomllib
 from dataclasses import fields, replace
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -10,14 +11,17 @@ import pytest
 import tomli_w
 
 import credo
-from credo.inference.engine.fit_folder import locked
+from credo import _files
+from credo._folders import locked
+from credo._manifest import Manifest
 from credo.inference.registry import METHODS
 from credo.inference.settings import as_value, build, merged, parse, settings_of
 from credo.inference.sgmcmc.schedules import Cosine
-from credo.runs import Config, Run
+from credo.runs import Config, Run, simplified
 from credo.runs import run as runs
 from credo.runs.prior import prior_in_words, prior_of, unlabelled_in_words
 from credo.tables.predictions import regrouped, write
+from tests.kills import Killed, kill_at
 
 QUICK = {"num_steps": 20}
 
@@ -156,9 +160,9 @@ def test_overwrite_takes_the_old_run_away(run, config, folder):
     assert len(list(place.glob("*.safetensors"))) == 1
 
 
-def test_a_run_at_work_is_not_overwritten(run):
+def test_a_run_at_work_is_not_overwritten(run, config):
     with locked(run.folder), pytest.raises(OSError, match="another process is at work"):
-        runs.remove(run.folder)
+        Run.fit(config, run.folder, overwrite=True)
     assert Run.load(run.folder).config == run.config
 
 
@@ -168,9 +172,11 @@ def test_a_column_named_like_an_answer_cannot_be_kept(run, folder):
         list(run.predict(folder / "mean.csv", keep=["mean"]))
 
 
-def test_an_unfinished_run_is_described_and_not_used(run, config, tmp_path):
-    runs.prepare(config)._claim(tmp_path / "run")
-    (tmp_path / "run" / "fit.json").write_text("{}")
+def test_an_unfinished_run_is_described_and_not_used(run, config, tmp_path, monkeypatch):
+    with monkeypatch.context() as patched:
+        kill_at(patched, 5)
+        with pytest.raises(Killed):
+            Run.fit(config, tmp_path / "run")
     found = runs.describe(tmp_path / "run")
     assert not found["finished"]
     assert found["state"] == "not ended yet"
@@ -188,6 +194,74 @@ def test_a_flipped_byte_is_noticed(run, tmp_path, file):
     path.write_bytes(content)
     with pytest.raises(ValueError, match=r"damaged|not written by credo"):
         Run.load(place)
+
+
+@pytest.fixture(scope="module")
+def other_run(folder, config, arrays):
+    """A run of another table with the same columns."""
+    x, y = arrays
+    pl.DataFrame({"a": x[:, 0] * 5 + 1, "b": x[:, 1], "y": -y}).write_csv(folder / "other_train.csv")
+    return Run.fit(replace(config, data=str(folder / "other_train.csv")), folder / "other_run")
+
+
+@pytest.mark.parametrize("file", ["columns.json", "config.toml"])
+def test_a_file_of_another_run_is_refused(run, other_run, tmp_path, file):
+    place = Path(shutil.copytree(run.folder, tmp_path / "run"))
+    shutil.copy(other_run.folder / file, place / file)
+    for use in (Run.load, runs.describe):
+        with pytest.raises(credo.LoadError, match=f"{file} is damaged: it was altered .* or is of another run"):
+            use(place)
+
+
+@pytest.mark.parametrize("file", ["columns.json", "config.toml", "manifest.json"])
+def test_a_file_that_is_missing_is_named(run, tmp_path, file):
+    place = Path(shutil.copytree(run.folder, tmp_path / "run"))
+    (place / file).unlink()
+    with pytest.raises(credo.LoadError, match=file):
+        Run.load(place)
+
+
+def test_nothing_is_written_without_the_lock(config, tmp_path):
+    """Two that begin in one folder must not each leave some of the files."""
+    with locked(tmp_path / "run"), pytest.raises(OSError, match="another process is at work"):
+        Run.fit(config, tmp_path / "run")
+    assert list((tmp_path / "run").iterdir()) == []
+
+
+def test_a_run_of_the_first_version_is_read_with_a_warning(run, tmp_path):
+    place = Path(shutil.copytree(run.folder, tmp_path / "run"))
+    held = Manifest.read(place)
+    first = {**held.posterior, "arrays_sha256": held.files[held.posterior["arrays"]]}
+    _files.write_json(place / "manifest.json", first | {"format": "credo-posterior", "format_version": 1})
+    with pytest.warns(UserWarning, match="no checksum covers config.toml and columns.json"):
+        again = Run.load(place)
+    assert again.config == run.config
+    assert same_draws(again.posterior.theta, run.posterior.theta)
+
+
+def test_a_run_is_no_place_for_another_posterior(run, other_run):
+    with pytest.raises(ValueError, match="holds a run, of which a posterior is only a part"):
+        other_run.posterior.save(run.folder)
+
+
+def test_a_simpler_run_is_there_whole_or_not_at_all(run, other_run, tmp_path, monkeypatch):
+    """Killed at any write, where there was a run before that is whole, and where there was none that there is none."""
+    monkeypatch.setattr(simplified, "compress", lambda posterior, *_, **__: posterior)
+    for number in range(1, 20):
+        new, old = tmp_path / f"new{number}", Path(shutil.copytree(other_run.folder, tmp_path / f"old{number}"))
+        kills = 0
+        for place, overwrite in ((new, False), (old, True)):
+            with monkeypatch.context() as patched:
+                kill_at(patched, number)
+                try:
+                    simplified.compressed(run, place, overwrite=overwrite)
+                except Killed:
+                    kills += 1
+        if not kills:
+            break
+        assert Run.load(old).config in (other_run.config, replace(run.config, made_from=str(run.folder.resolve())))
+        assert simplified.compressed(run, new, overwrite=runs.is_run(new)).config == Run.load(new).config
+    assert number > 4
 
 
 def test_predictions_come_in_batches_of_one_size(run, table, monkeypatch):

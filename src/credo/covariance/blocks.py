@@ -10,9 +10,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from credo._schema import checked
 from credo.covariance.layers import Jacobian, Layer
 from credo.covariance.layout import Layout, single_layers
-from credo.covariance.root import Root, Shapes, tuples
+from credo.covariance.root import Root, Shapes
 from credo.typing import Array, Theta
 
 
@@ -82,4 +83,4 @@ class Blocks(Root):
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
-        return {"layout": Layout(tuples(config["layout"]))}
+        return {"layout": checked("layout", {"groups": config["layout"]}, Layout)}

@@ -9,8 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from credo._schema import checked, require_numbers
 from credo.covariance.layers import Jacobian, Layer
-from credo.covariance.root import Root, Shapes, layer_covariance, tuples
+from credo.covariance.root import Root, Shapes, layer_covariance
 from credo.typing import Array, Theta
 
 
@@ -98,5 +99,9 @@ class Kronecker(Root):
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
-        stored = ({name: tuples(value) for name, value in layer.items()} for layer in config["layers"])
-        return {"layers": tuple(Layer(**layer) for layer in stored)}
+        layers = tuple(checked("layers", layer, Layer) for layer in config["layers"])
+        for layer in layers:
+            num_rows, num_out = layer.num_in + (layer.bias is not None), layer.num_out
+            for field, shape in (("input_basis", (num_rows, num_rows)), ("output_basis", (num_out, num_out))):
+                require_numbers("root", field, arrays[f"{field}/{layer.kernel}"], shape=shape)
+        return {"layers": layers}

@@ -20,6 +20,7 @@ import numpy as np
 from jax.extend.core import ClosedJaxpr
 
 from credo._dataflow import DataFlow, Leaf, Output, Product, leaves, plain, trace
+from credo._schema import Count, Positive
 from credo.networks.convolution import with_patches
 from credo.typing import Array, Theta
 
@@ -36,11 +37,15 @@ class Layer:
     """
 
     kernel: str
-    shape: tuple[int, ...]
-    axes: tuple[int, ...]
-    num_in: int
+    shape: tuple[Positive, ...]
+    axes: tuple[Count, ...]
+    num_in: Positive
     meets_once: bool
     bias: str | None = None
+
+    def __post_init__(self) -> None:
+        if sorted(self.axes) != list(range(len(self.shape))) or math.prod(self.shape) % self.num_in:
+            raise ValueError(f"a kernel of shape {self.shape} has no {self.num_in} inputs along the axes {self.axes}")
 
     @property
     def num_out(self) -> int:

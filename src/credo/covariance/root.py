@@ -21,8 +21,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from credo import random
-from credo._files import group_of, named
+from credo._files import LoadError, group_of, named
 from credo._precision import working_precision
+from credo._schema import reading, require_numbers
 from credo.covariance.layers import Jacobian, Layer, jacobians, row_jacobian
 from credo.typing import Array, Key, Theta
 
@@ -177,6 +178,22 @@ class Root(ABC):
         return kind(**trees, **kind.from_config(config, arrays))
 
     @classmethod
+    def from_stored(
+        cls, source: Any, config: Mapping[str, Any], arrays: Mapping[str, np.ndarray], shapes: Shapes
+    ) -> "Root":
+        """The same of what was read: a LoadError where it is no root over arrays of these shapes, or over some."""
+        for name, array in arrays.items():
+            require_numbers(source, f"root/{name}", array)
+        with reading(source, "root"):
+            root = cls.from_arrays(config, arrays)
+            covered = {name: tuple(shapes[name]) for name in root.shapes()}
+            noise = root.noise_shapes()
+        require_made(source, "root", root.variance, covered)
+        require_made(source, "root", lambda: root.offset({name: jnp.zeros(noise[name]) for name in noise}), covered)
+        require_made(source, "root", lambda: {"": root.half_log_det()}, {"": ()})
+        return root
+
+    @classmethod
     def from_config(cls, config: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
         """The fields of a kind that are no trees of arrays, from its `config`."""
         return {}
@@ -233,6 +250,14 @@ class Joined(Root):
         return {"parts": tuple(Root.from_arrays(part, group_of(arrays, str(index))) for index, part in configs)}
 
 
+def require_made(source: Any, what: str, make: Callable[[], Theta], shapes: Shapes) -> None:
+    """Refuse what was read if arrays of other shapes come of it; nothing is computed."""
+    with reading(source, what):
+        found = {name: leaf.shape for name, leaf in jax.eval_shape(make).items()}
+    if found != shapes:
+        raise LoadError(f"{source} does not fit the model: its {what} is of other arrays, or of other shapes")
+
+
 def layer_covariance(layer: Layer, jacobian: Jacobian, variance: Array) -> Array:
     """J diag(variance) Jᵀ of one layer, (rows, K, K), for a variance in the shape of its matrix."""
     if layer.meets_once:
@@ -241,8 +266,3 @@ def layer_covariance(layer: Layer, jacobian: Jacobian, variance: Array) -> Array
         return jnp.einsum("kno,no,lno->nkl", gradients, weights, gradients)
     whole = jacobian.whole() * jnp.sqrt(variance)
     return jnp.einsum("knio,lnio->nkl", whole, whole)
-
-
-def tuples(value: Any) -> Any:
-    """Lists as tuples, all the way down: JSON knows lists only."""
-    return tuple(map(tuples, value)) if isinstance(value, list | tuple) else value

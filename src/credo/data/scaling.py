@@ -1,12 +1,15 @@
 """Scaling: between the user's units and those that suit a network."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from credo._files import LoadError
 from credo._precision import working_precision
+from credo._schema import require_numbers
 from credo.data.missing import is_observed
 
 # Moments and scaling are computed in double precision, on this many numbers at a time: 8 MB.
@@ -53,9 +56,14 @@ class Scaling:
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
     @classmethod
-    def from_dict(cls, arrays: dict[str, np.ndarray]) -> Self:
-        """The inverse of `to_dict`."""
-        return cls(**{f.name: np.asarray(arrays[f.name]) for f in fields(cls)})
+    def from_dict(cls, arrays: Mapping[str, np.ndarray], source: Any = "scaling") -> Self:
+        """The inverse of `to_dict`; `source` is where it was read."""
+        names = {f.name for f in fields(cls)}
+        if arrays.keys() != names:
+            raise LoadError(f"{source} is damaged: its scaling has {', '.join(sorted(arrays)) or 'no arrays'}")
+        for name, array in arrays.items():
+            require_numbers(source, f"scaling/{name}", array, positive=name.endswith("scale"))
+        return cls(**{name: np.asarray(arrays[name]) for name in names})
 
 
 def _is_identity(mean: np.ndarray, scale: np.ndarray) -> bool:

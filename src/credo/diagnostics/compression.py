@@ -1,9 +1,9 @@
 """What compressing a posterior saved and lost: the evidence that a compressed posterior has about itself."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar
 
+from credo._schema import Count, Positive
 from credo._text import size_in_words
 from credo.diagnostics.base import Diagnostics
 
@@ -86,8 +86,8 @@ class Compression(Diagnostics):
     """
 
     by: str
-    bytes_before: int
-    bytes_after: int
+    bytes_before: Count
+    bytes_after: Positive
     judged_on: str
     trials: tuple[Trial, ...]
     warning: ClassVar[str] = "Something was lost"
@@ -113,14 +113,6 @@ class Compression(Diagnostics):
             f"{sizes} ({self.ratio:.1f}-fold) by {self.by}, lost on {self.judged_on}:",
             *(f"  {trial}" for trial in self.trials),
         ]
-
-    @classmethod
-    def from_dict(cls, config: Mapping[str, Any]) -> Self:
-        """From what `dataclasses.asdict` and JSON made of it."""
-        trials = tuple(
-            Trial(**{**trial, "loss": Loss(**trial["loss"]) if trial["loss"] else None}) for trial in config["trials"]
-        )
-        return cls(**{**config, "trials": trials, "advice": tuple(config["advice"])})
 
 
 def advice_on(trial: Trial) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ import numpy as np
 from credo import random
 from credo.data import Data, as_data
 from credo.inference.auto import Choice, choose
-from credo.inference.engine.fit_folder import FitFolder, identity_of
+from credo.inference.engine.fit_folder import FitFolder, Place, identity_of
 from credo.inference.engine.stages import FitStages
 from credo.inference.ensemble.deep_ensemble import DeepEnsemble
 from credo.inference.method import Method
@@ -35,7 +35,7 @@ def fit(
     seed: int = 0,
     validation: Any = None,
     progress: bool | None = None,
-    checkpoint: str | Path | None = None,
+    checkpoint: str | Path | Place | None = None,
     resume: bool = False,
 ) -> Posterior:
     """Infer p(theta | D): run a method on a model and data.
@@ -79,7 +79,7 @@ def fit(
     with FitFolder(checkpoint, identity, resume=resume) as folder:
         if folder.is_finished:
             left = [choice.method.leaves(one, train) for one in models]
-            return load(checkpoint, model=left if several else left[0])
+            return load(folder.folder, model=left if several else left[0])
         stages = FitStages(folder.checkpoints, progress=progress)
         posterior = replace(job, stages=stages).fit_chosen(models, choice, several)
         if not posterior.provenance.interrupted:

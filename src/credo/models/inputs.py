@@ -11,11 +11,14 @@ minibatches of the data then see some of them at a time, n of N, and the sum is 
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
+import msgspec
 import numpy as np
 
+from credo._files import LoadError
 from credo._precision import working_precision
+from credo._schema import Count, Sha256, checked
 from credo._text import nearest
 from credo.data import Data, Scaling
 
@@ -54,6 +57,15 @@ class Input:
         """Zeros in its place, fewer rows if asked."""
         shape = self.shape if num_rows is None else (min(num_rows, self.shape[0]), *self.shape[1:])
         return np.zeros(shape, self.dtype)
+
+
+class StoredInput(msgspec.Struct, forbid_unknown_fields=True):
+    """An input as JSON has it."""
+
+    shape: tuple[Count, ...]
+    dtype: Literal["float32", "float64", "int32", "int64", "bool"]
+    checksum: Sha256
+    stored: bool
 
 
 @dataclass(frozen=True)
@@ -110,14 +122,15 @@ class Inputs:
     def from_config(cls, config: Mapping[str, Mapping[str, Any]], arrays: Mapping[str, np.ndarray]) -> "Inputs":
         """The inverse of `to_config` and `stored`; arrays that were saved by reference may be given too."""
         found = {}
-        for name, one in config.items():
-            value = arrays.get(name)
-            if value is not None and Input.of(value).checksum != one["checksum"]:
-                raise ValueError(
+        for name, stored in config.items():
+            one, value = checked("inputs", dict(stored), StoredInput), arrays.get(name)
+            known = value is not None
+            own = Input(one.shape, one.dtype, one.checksum, not one.stored, known, value)
+            if value is not None and replace(Input.of(value), by_reference=own.by_reference) != own:
+                raise LoadError(
                     f"inputs: {name!r} is not the array that the model was fitted with: it has other values"
                 )
-            known = value is not None
-            found[name] = Input(tuple(one["shape"]), one["dtype"], one["checksum"], not one["stored"], known, value)
+            found[name] = own
         return cls.of(found)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from credo._precision import working_precision
+from credo._schema import Count
 from credo.typing import Array, Batch
 
 # Real numbers, of whatever precision is the working one: a model does not depend on it.
@@ -26,9 +27,9 @@ class RowShapes:
     `gaps` says whether rows may miss some of their targets, `columns` what their columns are called.
     """
 
-    x_shape: tuple[int, ...]
+    x_shape: tuple[Count, ...]
     x_dtype: str
-    y_shape: tuple[int, ...] | None
+    y_shape: tuple[Count, ...] | None
     y_dtype: str
     gaps: bool = False
     # Not compared: models of the same rows under other names share compiled code.

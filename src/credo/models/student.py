@@ -11,7 +11,7 @@ statistics stands for all of them, and the objective is a log-likelihood like an
 Korattikara, Rathod, Murphy and Welling, "Bayesian dark knowledge" (2015).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
@@ -22,6 +22,7 @@ import numpyro.distributions as dist
 from jax.scipy.special import xlogy
 
 from credo._checks import require_one_of
+from credo._schema import checked
 from credo.models import priors
 from credo.models.network import drawn_outputs, initial_weights, num_outputs
 from credo.models.program import Model
@@ -157,7 +158,7 @@ class DirichletHead:
         return dist.Categorical(logits=outputs[..., :-1])
 
 
-HEADS: dict[str, Callable[..., Head]] = {"normal": NormalHead, "dirichlet": DirichletHead}
+HEADS: dict[str, type[Any]] = {"normal": NormalHead, "dirichlet": DirichletHead}
 
 
 class Lesson(dist.Distribution):
@@ -218,7 +219,7 @@ def head_from_config(config: Mapping[str, Any]) -> Head:
     """
     settings = {name: value for name, value in config.items() if name != "name"}
     require_one_of(HEADS, head=config["name"])
-    return HEADS[config["name"]](**settings)
+    return checked("the head of a student", settings, HEADS[config["name"]])
 
 
 def require_outputs(found: int, head: Head) -> None:

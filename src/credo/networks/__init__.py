@@ -9,7 +9,7 @@ from credo.networks.symmetries import Symmetries, symmetries, symmetries_of
 from credo.networks.text import from_text
 from credo.networks.trained import load_params
 from credo.networks.units import Group
-from credo.networks.zoo import from_config
+from credo.networks.zoo import from_config, num_numbers
 
 __all__ = [
     "CNN",
@@ -23,6 +23,7 @@ __all__ = [
     "functional",
     "load_params",
     "network_config",
+    "num_numbers",
     "symmetries",
     "symmetries_of",
     "with_statistics",

@@ -3,6 +3,7 @@
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any, Self, TypeVar
@@ -33,6 +34,9 @@ ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
 
 # Layers ask for a key for each array, but here the values are constants or come from NumPy: see `initial_values`.
 NO_KEYS: Any = SimpleNamespace(params=lambda: None)
+
+# Whether the shapes of initial values are asked for, and nothing must be drawn: see `num_numbers`.
+ONLY_SHAPES: ContextVar[bool] = ContextVar("ONLY_SHAPES", default=False)
 
 REGISTRY: dict[str, type["ZooNetwork"]] = {}
 
@@ -132,6 +136,24 @@ def from_config(config: Mapping[str, Any]) -> ZooNetwork:
         raise ValueError(f"config does not fit the arguments of {cls.__name__}: {error}") from error
 
 
+def num_numbers(config: Mapping[str, Any], shape: Sequence[int]) -> int:
+    """How many numbers the network with this config has, for a batch of this shape; nothing is allocated.
+
+    >>> num_numbers({"name": "MLP", "features": [50], "out": 1}, (2, 3))
+    251
+    """
+
+    def made() -> Any:
+        net = from_config(config)
+        return nnx.state(net if net.is_built else net.build(shape), nnx.Param)
+
+    token = ONLY_SHAPES.set(True)
+    try:
+        return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(jax.eval_shape(made)))
+    finally:
+        ONLY_SHAPES.reset(token)
+
+
 def lookup(kind: str, name: Any, table: Mapping[str, T]) -> T:
     """The entry of that name; an unknown name is refused, and the nearest one suggested."""
     require_one_of(sorted(table), **{kind: name})
@@ -156,6 +178,8 @@ def initial_values(seed: int | np.random.Generator, *, gain: float = 1.0) -> Cal
     generator = np.random.default_rng(seed)
 
     def draw(key: Key, shape: Sequence[int], dtype: Any) -> Array:
+        if ONLY_SHAPES.get():
+            return jnp.zeros(shape, dtype)
         scale = math.sqrt(gain / math.prod(shape[:-1]))
         return jnp.asarray(scale * generator.standard_normal(shape), dtype)
 

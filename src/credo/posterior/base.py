@@ -11,6 +11,7 @@ import numpy as np
 from credo import random
 from credo._concurrency import require_own_jax
 from credo._precision import working_precision
+from credo._schema import Count, Seconds, Seed
 from credo.data import Data, Scaling
 from credo.diagnostics import Diagnostics
 from credo.diagnostics.compression import Compression
@@ -36,19 +37,13 @@ class Provenance:
     """
 
     method: dict[str, Any]
-    seed: int
-    seconds: float
-    num_data: int
+    seed: Seed
+    seconds: Seconds
+    num_data: Count
     interrupted: bool = False
     why: str = ""
     compression: Compression | None = None
     precision: str = field(default_factory=lambda: str(working_precision()))
-
-    @classmethod
-    def from_dict(cls, config: dict[str, Any]) -> "Provenance":
-        """From what `dataclasses.asdict` and JSON made of it."""
-        found = config.get("compression")
-        return cls(**{**config, "compression": Compression.from_dict(found) if found else None})
 
 
 class Posterior(Protocol):

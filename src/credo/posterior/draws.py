@@ -7,8 +7,9 @@ from typing import Any, ClassVar, Self
 import jax
 import numpy as np
 
-from credo._files import named
+from credo._files import LoadError, named
 from credo._precision import working_precision
+from credo._schema import require_weights
 from credo.data import Scaling
 from credo.diagnostics import Diagnostics, diagnose_chains
 from credo.diagnostics._arviz import arviz
@@ -182,9 +183,14 @@ class Draws(BasePosterior):
     def from_parts(cls, stored: Stored, **common: Any) -> Self:
         theta = stored.group("theta")
         stored.require_shapes(common["model"], {name: leaf.shape[2:] for name, leaf in theta.items()})
-        evidence = ExactEvidence(**stored.config["evidence"]) if "evidence" in stored.config else None
-        weights, infos = stored.arrays.get("weights"), stored.group("infos")
-        return cls(theta=theta, weights=weights, infos=infos, evidence=evidence, **common)
+        leading = next((leaf.shape[:2] for leaf in theta.values()), (0, 0))
+        for name, leaf in theta.items():
+            stored.numbers(f"theta/{name}", shape=(*leading, *leaf.shape[2:]))
+        if 0 in leading:
+            raise LoadError(f"{stored.source} is damaged: it holds no draws")
+        evidence = stored.field("evidence", ExactEvidence | None)
+        weights = require_weights(stored.source, stored.arrays.get("weights"), leading)
+        return cls(theta=theta, weights=weights, infos=stored.figures("infos", leading), evidence=evidence, **common)
 
 
 def _arviz_names(infos: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 
 from credo import random
-from credo._files import named
+from credo._files import LoadError, named
 from credo.data import Scaling
 from credo.diagnostics import Diagnostics
 from credo.diagnostics.masks import diagnose_masks
@@ -124,11 +124,13 @@ class Dropout(BasePosterior):
 
     @classmethod
     def from_parts(cls, stored: Stored, **common: Any) -> Self:
-        mean, rates = stored.group("mean"), stored.group("rates")
-        stored.require_shapes(common["model"], {name: leaf.shape for name, leaf in mean.items()})
-        posterior = cls(mean=mean, rates=rates, kind=stored.config["masks"], **common)
+        mean, kind = stored.theta("mean", common["model"]), stored.field("masks", MaskKind)
+        rates = {name: stored.numbers(f"rates/{name}", shape=(), least=0.0) for name in stored.group("rates")}
+        if any(rate >= 1 for rate in rates.values()):
+            raise LoadError(f"{stored.source} is damaged: a rate is a probability below one")
+        posterior = cls(mean=mean, rates=rates, kind=kind, **common)
         if {place.name for place in posterior.places} != rates.keys():
-            raise ValueError(f"{stored.source} does not fit the model: it has masks for {', '.join(rates)}")
+            raise LoadError(f"{stored.source} does not fit the model: it has masks for {', '.join(rates)}")
         return posterior
 
 

@@ -8,16 +8,17 @@ import jax
 import numpy as np
 
 from credo import random
-from credo._files import named
+from credo._files import LoadError, named
 from credo._precision import in_working_precision
-from credo.covariance import Root
+from credo.covariance.blocks import Blocks
+from credo.covariance.root import require_made
 from credo.covariance.warp import Warp
 from credo.data import Scaling
 from credo.diagnostics import Diagnostics
 from credo.diagnostics.variational import ElboEvidence, diagnose_variational
 from credo.models.program import Model
 from credo.posterior.base import BasePosterior, Provenance, at_least_one
-from credo.posterior.saving import Parts, Stored
+from credo.posterior.saving import Parts, Stored, stored_root
 from credo.typing import Key, Theta
 
 # Draws that the moments of a flow are taken from: an error of 2.5% of the sd in the mean, 1.8% in the sd.
@@ -86,11 +87,14 @@ class Flow(BasePosterior):
 
     @classmethod
     def from_parts(cls, stored: Stored, **common: Any) -> Self:
-        location = stored.group("location")
-        stored.require_shapes(common["model"], {name: leaf.shape for name, leaf in location.items()})
-        root = Root.from_arrays(stored.config["root"], stored.group("root"))
-        warp = Warp(root, stored.group("layers"))  # type: ignore[arg-type]
-        return cls(location=location, warp=warp, evidence=ElboEvidence(**stored.config["evidence"]), **common)
+        location = stored.theta("location", common["model"])
+        root = stored_root(stored, location)
+        if not isinstance(root, Blocks):
+            raise LoadError(f"{stored.source} is damaged: the root of a flow is one block, not {type(root).__name__}")
+        warp = Warp(root, {name: stored.numbers(f"layers/{name}") for name in stored.group("layers")})
+        shapes = {name: leaf.shape for name, leaf in location.items()}
+        require_made(stored.source, "layers", lambda: warp.draw_and_log_q(random.key(0))[0], shapes)
+        return cls(location=location, warp=warp, evidence=stored.field("evidence", ElboEvidence), **common)
 
 
 @jax.jit

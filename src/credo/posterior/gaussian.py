@@ -2,7 +2,7 @@
 
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import jax
 import numpy as np
@@ -18,7 +18,7 @@ from credo.diagnostics.variational import ElboEvidence, diagnose_variational
 from credo.models.program import Model
 from credo.posterior.base import Provenance, at_least_one
 from credo.posterior.linear_predictive import NUM_OUTPUT_DRAWS, Linearised, linear_predictive
-from credo.posterior.saving import Parts, Stored
+from credo.posterior.saving import Parts, Stored, stored_root
 from credo.predictive import Predictive
 from credo.typing import Key, Theta
 
@@ -108,13 +108,13 @@ class Gaussian(Linearised):
 
     @classmethod
     def from_parts(cls, stored: Stored, **common: Any) -> Self:
-        mean = stored.group("mean")
-        stored.require_shapes(common["model"], {name: leaf.shape for name, leaf in mean.items()})
-        root = Root.from_arrays(stored.config["root"], stored.group("root"))
-        found = stored.config["evidence"]
+        mean = stored.theta("mean", common["model"])
+        root = stored_root(stored, mean)
+        found = stored.field("evidence", dict[str, Any])
         kinds: tuple[Any, ...] = (ElboEvidence, LaplaceEvidence, ExactEvidence)
-        evidence = next(kind for kind in kinds if found.keys() == kind.__annotations__.keys())(**found)
-        prediction = stored.config.get("prediction", "draws")
+        kind = next((kind for kind in kinds if found.keys() == kind.__annotations__.keys()), ElboEvidence)
+        evidence = stored.field("evidence", kind)
+        prediction = stored.field("prediction", Literal["draws", "linear", "probit"], "draws")
         return cls(mean=mean, root=root, evidence=evidence, prediction=prediction, **common)
 
 

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from credo import random
-from credo._files import named
+from credo._files import LoadError, named
 from credo.data import Scaling
 from credo.diagnostics import Diagnostics, diagnose_chains
 from credo.models.program import Model
@@ -75,13 +75,26 @@ class Generator(BasePosterior):
 
     @classmethod
     def from_parts(cls, stored: Stored, **common: Any) -> Self:
-        layers, model = stored.group("layers"), common["model"]
-        if layers["centre"].size != model.num_parameters:
-            raise ValueError(
-                f"{stored.source} generates {layers['centre'].size:,} numbers, and the model has "
-                f"{model.num_parameters:,}; pass the model that was fitted"
+        num, inner = common["model"].num_parameters, stored.numbers("layers/inner")
+        centre = stored.numbers("layers/centre")
+        if centre.size != num or inner.ndim != 2:
+            raise LoadError(
+                f"{stored.source} generates {centre.size:,} numbers, and the model has {num:,}; pass the model that "
+                "was fitted"
             )
-        return cls(layers=layers, **common)
+        latent, hidden = inner.shape
+        shapes = {
+            "inner": (latent, hidden),
+            "inner_bias": (hidden,),
+            "middle": (hidden, hidden),
+            "middle_bias": (hidden,),
+            "outer": (hidden, num),
+            "centre": (num,),
+            "log_scale": (num,),
+        }
+        return cls(
+            layers={name: stored.numbers(f"layers/{name}", shape=shape) for name, shape in shapes.items()}, **common
+        )
 
 
 def generate(layers: Theta, key: Key) -> Array:

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from credo import random
+from credo._schema import reading, require_weights
 from credo.data import Data, Scaling
 from credo.diagnostics import Diagnostics
 from credo.diagnostics.ensemble import diagnose_ensemble
@@ -229,7 +230,9 @@ class Mixture(BasePosterior):
 
     @classmethod
     def from_parts(cls, stored: Stored, *, provenance: Provenance, members: Sequence[Any], **_: Any) -> Self:
-        return cls(tuple(members), provenance, stored.arrays["weights"])
+        weights = require_weights(stored.source, stored.arrays.get("weights"), (len(members),))
+        with reading(stored.source, "members"):
+            return cls(tuple(members), provenance, weights)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -15,7 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from credo._checks import require_one_of
-from credo._files import named
+from credo._files import LoadError, named
+from credo._schema import require_weights
 from credo.data import Scaling
 from credo.diagnostics import Diagnostics, diagnose_chains
 from credo.models.program import Model
@@ -154,9 +155,20 @@ class Quantised(BasePosterior):
 
     @classmethod
     def from_parts(cls, stored: Stored, **common: Any) -> Self:
-        codes, centre, scale = (stored.group(group) for group in ("codes", "centre", "scale"))
-        stored.require_shapes(common["model"], {name: leaf.shape for name, leaf in centre.items()})
-        return cls(codes=codes, centre=centre, scale=scale, weights=stored.arrays.get("weights"), **common)
+        codes, scale, centre = stored.group("codes"), stored.group("scale"), stored.theta("centre", common["model"])
+        stored.require_shapes(common["model"], {name: leaf.shape[1:] for name, leaf in codes.items()})
+        nums = {leaf.shape[0] for leaf in codes.values()}
+        kinds = {leaf.dtype.name for leaf in codes.values()}
+        if len(nums) != 1 or 0 in nums or kinds not in ({"int8"}, {"bfloat16"}):
+            raise LoadError(f"{stored.source} is damaged: its codes are of {nums} draws, in {', '.join(sorted(kinds))}")
+        for name, leaf in codes.items():
+            if leaf.dtype != np.int8:
+                stored.numbers(f"codes/{name}")
+            # One scale for an array, or one for each of its numbers.
+            one_for_all = name in scale and scale[name].shape == ()
+            stored.numbers(f"scale/{name}", shape=() if one_for_all else centre[name].shape, positive=True)
+        weights = require_weights(stored.source, stored.arrays.get("weights"), (nums.pop(),))
+        return cls(codes=codes, centre=centre, scale=scale, weights=weights, **common)
 
 
 CENTRE, SCALE = "centre/", "scale/"

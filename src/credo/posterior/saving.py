@@ -5,37 +5,50 @@ renamed into place, so that a reader sees the old posterior or the new one, neve
 own checksum and that of the arrays: a file that was cut short or altered is refused.
 """
 
-import json
 import uuid
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 
-from credo._files import group_of, named, write_arrays, write_json
-from credo._version import __version__
+from credo._files import LoadError, group_of, named, write_arrays
+from credo._folders import ARRAYS, locked, remove_unnamed
+from credo._manifest import MANIFEST, Manifest, is_ours
+from credo._schema import checked, require_numbers
+from credo.covariance import Root
 from credo.models.program import Model
-
-FORMAT = "credo-posterior"
-FORMAT_VERSION = 1
-MANIFEST, ARRAYS = "manifest.json", "arrays-*.safetensors"
 
 # A posterior's own part of the manifest, and its arrays by the names `group/name` or `name`.
 Parts = tuple[dict[str, Any], dict[str, np.ndarray]]
+# Figures of a step: a run whose log joint density, or a part of it, is not finite ends there.
+ALWAYS_FINITE = ("log_joint", "log_likelihood", "log_prior", "elbo", "kl")
 
 
 def save(posterior: Any, folder: str | Path) -> None:
     """Write a posterior into `folder`, in place of a posterior that was there; anything else is left alone."""
     target = Path(folder)
-    if target.exists() and not is_saved(target) and (not target.is_dir() or any(target.iterdir())):
+    if target.exists() and not is_ours(target) and (not target.is_dir() or any(target.iterdir())):
         raise ValueError(f"{target} exists and is not a saved posterior; choose a new or empty folder")
-    target.mkdir(parents=True, exist_ok=True)
-    write(posterior, target)
+    with locked(target):
+        if is_ours(target):
+            _require_no_run(target, Manifest.read(target))
+        write(posterior, target)
 
 
-def write(posterior: Any, folder: Path) -> None:
-    """Write a posterior into a folder, whatever else is in it."""
+def _require_no_run(folder: Path, held: Manifest) -> None:
+    """A run is a posterior and what it was made with: with another posterior it would be neither's."""
+    if held.posterior is None or held.fit is not None or len(held.files) > 1:
+        raise ValueError(f"{folder} holds a run, of which a posterior is only a part; choose another folder")
+
+
+def write(posterior: Any, folder: Path, held: Manifest | None = None) -> None:
+    """Write a posterior into a folder, whatever else is in it.
+
+    Arguments:
+        held: what else the manifest of the folder names; nothing by default.
+    """
     config, own = pack(posterior)
     arrays = own | named(scaling=posterior.scaling.to_dict())
     for index, model in enumerate(posterior.models):
@@ -44,15 +57,16 @@ def write(posterior: Any, folder: Path) -> None:
         arrays |= {"probes": posterior.probes}
     # A name of its own: the old manifest finds the old arrays until the new one is there.
     name = ARRAYS.replace("*", uuid.uuid4().hex[:8])
+    held = held or Manifest()
     try:
-        checksum = write_arrays(folder / name, arrays)
-        write_json(folder / MANIFEST, _manifest(posterior, config | {"arrays": name, "arrays_sha256": checksum}))
+        files = held.files | {name: write_arrays(folder / name, arrays)}
+        shapes = {name: list(np.shape(array)) for name, array in arrays.items()}
+        content = _described(posterior) | config | {"arrays": name, "shapes": shapes}
+        msgspec.structs.replace(held, files=files, posterior=content).write(folder)
     except Exception:
         (folder / name).unlink(missing_ok=True)
         raise
-    for old in folder.glob(ARRAYS):
-        if old.name != name:
-            old.unlink()
+    remove_unnamed(folder)
 
 
 def pack(posterior: Any) -> Parts:
@@ -61,16 +75,14 @@ def pack(posterior: Any) -> Parts:
     return config | {"kind": posterior.stored_as, "provenance": asdict(posterior.provenance)}, arrays
 
 
-def _manifest(posterior: Any, config: dict[str, Any]) -> dict[str, Any]:
+def _described(posterior: Any) -> dict[str, Any]:
+    """What a posterior and its members share: the models, and what they know of the data."""
     configs = [model.config for model in posterior.models]
     return {
-        "format": FORMAT,
-        "format_version": FORMAT_VERSION,
-        "credo_version": __version__,
         "model": configs if len(configs) > 1 else configs[0],
         "rows": asdict(posterior.model.rows),
         "inputs": [model.constants.to_config() for model in posterior.models],
-    } | config
+    }
 
 
 class Stored(NamedTuple):
@@ -88,21 +100,54 @@ class Stored(NamedTuple):
         """The arrays of a group, by name."""
         return group_of(self.arrays, group)
 
+    def field(self, name: str, kind: Any, default: Any = None) -> Any:
+        """A field of the manifest, of this type."""
+        return checked(self.source / MANIFEST, self.config.get(name, default), kind)
+
+    def theta(self, group: str, model: Model) -> dict[str, np.ndarray]:
+        """Numbers in the shape of theta: those of a group, one array for each of the model's."""
+        found = self.group(group)
+        self.require_shapes(model, {name: leaf.shape for name, leaf in found.items()})
+        return {name: self.numbers(f"{group}/{name}") for name in found}
+
+    def numbers(self, name: str, shape: tuple[int, ...] | None = None, **limits: Any) -> np.ndarray:
+        """An array of finite numbers; limits as for `require_numbers`."""
+        if name not in self.arrays:
+            raise LoadError(f"{self.source} is damaged: it has no array {name!r}")
+        return require_numbers(self.source, name, self.arrays[name], shape=shape, **limits)
+
+    def figures(self, group: str, leading: tuple[int, ...] | None = None) -> dict[str, np.ndarray]:
+        """What was noted at each step or draw: arrays whose first two axes are the same, (chains, steps).
+
+        The energy of a step that diverged, or a score on held-out data that there are none of, need not be finite; what
+        a run stops at is.
+        """
+        found = self.group(group)
+        leading = leading or next((array.shape[:2] for array in found.values()), ())
+        for name, array in found.items():
+            if array.dtype.kind not in "fiub" or array.ndim < 2 or array.shape[:2] != leading:
+                raise LoadError(
+                    f"{self.source} is damaged: {group}/{name} is {array.dtype} of shape {array.shape}, and should be "
+                    f"numbers of shape {leading}"
+                )
+            if name in ALWAYS_FINITE:
+                self.numbers(f"{group}/{name}")
+        return found
+
     def require_shapes(self, model: Model, found: dict[str, tuple[int, ...]]) -> None:
         """The network or model that was passed must be the one that was fitted."""
         expected = {name: shape.shape for name, shape in model.template.items()}
         if expected != found:
             names = sorted(name for name in expected | found if expected.get(name) != found.get(name))
-            raise ValueError(
+            raise LoadError(
                 f"{self.source} does not fit the model: "
                 + "; ".join(f"{name}: saved {found.get(name)}, model {expected.get(name)}" for name in names[:4])
             )
 
 
-def is_saved(folder: Path) -> bool:
-    """Whether a folder holds a saved posterior, of whatever version; others have files named manifest.json too."""
-    try:
-        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return False
-    return isinstance(manifest, dict) and manifest.get("format") == FORMAT
+def stored_root(stored: Stored, mean: dict[str, np.ndarray]) -> Root:
+    """The covariance root of a posterior around that mean; what it does not cover is certain."""
+    config = stored.field("root", dict[str, Any])
+    return Root.from_stored(
+        stored.source, config, stored.group("root"), {name: one.shape for name, one in mean.items()}
+    )

@@ -11,6 +11,7 @@ import numpy as np
 from credo._blocks import joined
 from credo._files import named
 from credo._precision import working_precision
+from credo._schema import checked
 from credo.data import Scaling
 from credo.diagnostics import Diagnostics
 from credo.diagnostics.student import StudentEvidence, diagnose_student
@@ -100,9 +101,13 @@ class Student(BasePosterior):
 
     @classmethod
     def from_parts(cls, stored: Stored, **common: Any) -> Self:
-        theta, found = stored.group("theta"), stored.config["evidence"]
-        stored.require_shapes(common["model"], {name: leaf.shape for name, leaf in theta.items()})
-        return cls(theta=theta, evidence=None if found is None else StudentEvidence(**found), **common)
+        found = stored.field("evidence", dict[str, Any] | None)
+        evidence = None
+        if found is not None:
+            # A named tuple is a list to whoever checks it.
+            values = [found.get(name) for name in StudentEvidence._fields]
+            evidence = checked(stored.source, values, StudentEvidence)
+        return cls(theta=stored.theta("theta", common["model"]), evidence=evidence, **common)
 
 
 @partial(jax.jit, static_argnums=0)

@@ -2,7 +2,7 @@
 
 from credo.runs.config import Config
 from credo.runs.prior import directions, prior_in_words, unlabelled_in_words
-from credo.runs.run import Prepared, Run, describe, is_run, prepare, remove, require_free
+from credo.runs.run import Prepared, Run, describe, is_run, prepare, require_free
 from credo.runs.simplified import compressed, distilled, trade_off_of
 
 __all__ = [
@@ -16,7 +16,6 @@ __all__ = [
     "is_run",
     "prepare",
     "prior_in_words",
-    "remove",
     "require_free",
     "trade_off_of",
     "unlabelled_in_words",

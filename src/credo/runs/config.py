@@ -7,7 +7,6 @@ from typing import Any
 
 import tomli_w
 
-from credo._files import write_text
 from credo._text import nearest
 from credo._version import __version__
 from credo.inference.settings import as_value
@@ -79,10 +78,16 @@ class Config:
         """Read a TOML file; settings that it does not name keep their defaults."""
         source = Path(path)
         try:
-            stored = tomllib.loads(source.read_text(encoding="utf-8"))
+            return cls.parse(source.read_bytes(), source)
         except FileNotFoundError as error:
             raise FileNotFoundError(f"{source} does not exist; check the name and the folder") from error
-        except ValueError as error:
+
+    @classmethod
+    def parse(cls, content: bytes, source: Path) -> "Config":
+        """The settings that a TOML file holds."""
+        try:
+            stored = tomllib.loads(content.decode())
+        except (ValueError, RecursionError) as error:
             raise ValueError(f"{source} is not TOML: {error}") from error
         known = {item.name: item.default for item in fields(cls)}
         for name, value in stored.items():
@@ -96,10 +101,9 @@ class Config:
         stored = as_value(stored)
         return cls(**(stored | {"target": stored.get("target") or None}))
 
-    def write(self, path: str | Path) -> None:
-        """Write all settings as TOML; the file is whole or not there."""
-        text = HEADING + tomli_w.dumps(asdict(self) | {"target": self.target or ""})
-        write_text(Path(path), text)
+    def to_toml(self) -> bytes:
+        """All settings as TOML."""
+        return (HEADING + tomli_w.dumps(asdict(self) | {"target": self.target or ""})).encode()
 
 
 def _require_type(source: Path, name: str, value: Any) -> None:

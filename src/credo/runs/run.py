@@ -2,11 +2,11 @@
 
 run/config.toml                     every setting, readable by people and by `Config.read`
 run/columns.json                    what was done with each column of the table
-run/manifest.json, arrays…          the posterior, as `posterior.save` writes it
-run/checkpoint/, fit.json           the state from which an unfinished run continues
+run/manifest.json, arrays…          the posterior, as `posterior.save` writes it, and the checksums of all files
+run/checkpoint/                     the state from which an unfinished run continues
 """
 
-import shutil
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -15,13 +15,15 @@ from typing import Any
 import polars as pl
 
 from credo import networks
-from credo._files import PARTIAL, checksum
+from credo._files import PARTIAL, LoadError, checksum
+from credo._folders import NEXT, holds_a_run, locked, opened
+from credo._manifest import Manifest
 from credo._text import nearest
 from credo._version import __version__
 from credo.data import Data
 from credo.evaluation.evaluate import Scores, evaluate
 from credo.inference.auto import Choice, choose
-from credo.inference.engine.fit_folder import CHECKPOINT, FIT, locked
+from credo.inference.engine.fit_folder import Place
 from credo.inference.fit import fit
 from credo.inference.method import Method
 from credo.inference.registry import name_of
@@ -29,7 +31,6 @@ from credo.inference.settings import build, settings_of
 from credo.models import classification, regression, tasks
 from credo.models.program import Model
 from credo.posterior import Posterior, load
-from credo.posterior.saving import ARRAYS, MANIFEST, is_saved
 from credo.runs.config import CONFIG, Config
 from credo.runs.prior import prior_in_words, prior_of
 from credo.tables.columns import Unknown
@@ -37,8 +38,6 @@ from credo.tables.encoding import Encoding, as_table
 from credo.tables.predictions import prediction_frame, regrouped
 
 COLUMNS = "columns.json"
-# The files that a run writes, and that are removed when it is overwritten.
-PATTERNS = (CONFIG, COLUMNS, FIT, MANIFEST, ARRAYS)
 # Rows to predict at once.
 BATCH_ROWS = 2**15
 
@@ -65,34 +64,28 @@ class Prepared:
         """
         target = Path(folder)
         require_free(target, resume=resume, overwrite=overwrite)
-        if overwrite:
-            remove(target)
-        self._claim(target)
+        if resume and not overwrite and is_run(target):
+            self._require_same(target)
         posterior = fit(
             self.model,
             self.data,
             self.choice,
             seed=self.config.seed,
             progress=progress,
-            checkpoint=target,
+            checkpoint=Place(target, files_of(self.config, self.encoding), overwrite),
             resume=resume,
         )
         return Run(target, self.config, self.encoding, posterior)
 
-    def _claim(self, folder: Path) -> None:
-        """Record what the run is, unless the folder holds another."""
-        if (folder / CONFIG).exists():
-            mine, held = asdict(self.config), asdict(Config.read(folder / CONFIG))
-            different = [name for name in mine if mine[name] != held[name]]
-            if different:
-                raise ValueError(
-                    f"{folder} holds another run: its {', '.join(different)} differ; pass the config that it was "
-                    "started with, or choose another folder"
-                )
-            return
-        folder.mkdir(parents=True, exist_ok=True)
-        self.encoding.save(folder / COLUMNS)
-        self.config.write(folder / CONFIG)  # last: a folder with a config is a run
+    def _require_same(self, folder: Path) -> None:
+        """Refuse to go on with the run of another config, and say what differs."""
+        mine, held = asdict(self.config), asdict(_begun(folder, opened(folder))[0])
+        different = [name for name in mine if mine[name] != held[name]]
+        if different:
+            raise ValueError(
+                f"{folder} holds another run: its {', '.join(different)} differ; pass the config that it was "
+                "started with, or choose another folder"
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,11 +108,12 @@ class Run:
         source = Path(folder)
         if not source.exists():
             raise FileNotFoundError(f"{source} does not exist; name the folder of a run")
-        if not is_run(source) or not (source / CONFIG).exists():
-            raise ValueError(f"{source} is not a run of credo: it has no {CONFIG}")
-        if not (source / MANIFEST).exists():
-            raise ValueError(f"{source} holds a run that has not ended; fit it again with resume=True to continue")
-        return cls(source, Config.read(source / CONFIG), Encoding.load(source / COLUMNS), load(source))
+        if not is_run(source):
+            raise LoadError(f"{source} is not a run of credo: it has no {CONFIG}")
+        held = opened(source)
+        if held.posterior is None:
+            raise LoadError(f"{source} holds a run that has not ended; fit it again with resume=True to continue")
+        return cls(source, *_begun(source, held), load(source))
 
     def predict(
         self, file: str | Path, *, level: float = 0.95, keep: Sequence[str] = (), unknown: Unknown = "error"
@@ -212,9 +206,9 @@ def chosen(config: Config, model: Model, data: Data) -> Choice:
 def describe(folder: str | Path) -> dict[str, Any]:
     """A run, finished or not, in plain values: state, settings, prior, columns, model, diagnostics, verdict."""
     source = Path(folder)
-    finished = (source / MANIFEST).exists() or not (source / FIT).exists()
-    run = Run.load(source) if finished else None
-    config, encoding = (run.config, run.encoding) if run else _begun(source)
+    begun = is_run(source) and (held := opened(source)).posterior is None
+    run = None if begun else Run.load(source)
+    config, encoding = (run.config, run.encoding) if run else _begun(source, held)
     state = "not ended yet"
     if run:
         made = run.posterior.provenance
@@ -222,7 +216,7 @@ def describe(folder: str | Path) -> dict[str, Any]:
         state = f"{num:,} parameters, fitted to {made.num_data:,} rows in {made.seconds:.1f} s"
     return {
         "state": state,
-        "finished": finished,
+        "finished": run is not None,
         "settings": {name: value for name, value in asdict(config).items() if value not in ("", (), {})},
         "prior": prior_in_words(config, encoding),
         "columns": dict(encoding.says),
@@ -233,12 +227,18 @@ def describe(folder: str | Path) -> dict[str, Any]:
 
 
 def is_run(folder: Path) -> bool:
-    """Whether a folder holds a run, finished or not."""
-    return (folder / CONFIG).exists() or (folder / FIT).exists() or is_saved(folder)
+    """Whether a folder holds a run, finished or not, or what an earlier version left of one before it began."""
+    return holds_a_run(folder) or all((folder / name).exists() for name in (CONFIG, COLUMNS))
 
 
 def require_free(folder: Path, *, resume: bool, overwrite: bool) -> None:
-    """Refuse a folder that holds anything else, or a run that is neither to be continued nor replaced."""
+    """Refuse a folder that holds anything else, or a run that is neither to be continued nor replaced.
+
+    What a process that was stopped has left undone in it is done first.
+    """
+    if (folder / NEXT).is_dir():
+        with locked(folder):
+            pass
     if is_run(folder):
         if not (resume or overwrite):
             raise ValueError(
@@ -249,19 +249,28 @@ def require_free(folder: Path, *, resume: bool, overwrite: bool) -> None:
         raise ValueError(f"{folder} exists and is not a run of credo; choose a new or empty folder")
 
 
-def remove(folder: Path) -> None:
-    """Remove the run that a folder holds, and nothing else."""
-    if not is_run(folder):
-        return
-    with locked(folder):
-        for path in [path for pattern in PATTERNS for path in folder.glob(pattern)]:
-            path.unlink()
-        if (folder / CHECKPOINT).exists():
-            shutil.rmtree(folder / CHECKPOINT)
+def files_of(config: Config, encoding: Encoding) -> dict[str, bytes]:
+    """The files that a run has beside its posterior, by name."""
+    return {CONFIG: config.to_toml(), COLUMNS: encoding.to_json()}
 
 
-def _begun(folder: Path) -> tuple[Config, Encoding]:
-    return Config.read(folder / CONFIG), Encoding.load(folder / COLUMNS)
+def _begun(folder: Path, held: Manifest) -> tuple[Config, Encoding]:
+    """What a run has from its beginning on."""
+    if held.covers_all and CONFIG not in held.files:
+        raise LoadError(f"{folder} is not a run of credo: it has no {CONFIG}")
+    if not held.covers_all:
+        warnings.warn(
+            f"{folder} is of an earlier version, in which no checksum covers {CONFIG} and {COLUMNS}: should they be "
+            "another run's, nobody would notice; fit again to be sure",
+            stacklevel=3,
+        )
+    config, columns = (held.file(folder, name) for name in (CONFIG, COLUMNS))
+    try:
+        return Config.parse(config, folder / CONFIG), Encoding.from_json(columns, folder / COLUMNS)
+    except LoadError:
+        raise
+    except ValueError as error:
+        raise LoadError(str(error)) from error
 
 
 def _named(method: Method) -> dict[str, Any]:

@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from credo._files import checksum
+from credo._files import checksum, checksum_of, put_bytes
+from credo._folders import locked, put_together
+from credo._manifest import Manifest
 from credo.posterior import Posterior
 from credo.posterior.saving import write
-from credo.runs.config import CONFIG, Config
-from credo.runs.run import COLUMNS, Run, remove, require_free
+from credo.runs.config import Config
+from credo.runs.run import Run, files_of, require_free
 from credo.simplifying.compress import compress
 from credo.simplifying.distill import distill
 from credo.simplifying.simplify import simplify
@@ -94,13 +96,18 @@ def _free(run: Run, folder: str | Path, overwrite: bool) -> Path:
 
 def _saved(run: Run, folder: Path, posterior: Posterior, overwrite: bool, **changes: Any) -> Run:
     """Another posterior of the same table as a run of its own."""
-    if overwrite:
-        remove(folder)
-    folder.mkdir(parents=True, exist_ok=True)
     config = replace(run.config, made_from=str(run.folder.resolve()), **changes)
-    run.encoding.save(folder / COLUMNS)
-    write(posterior, folder)
-    config.write(folder / CONFIG)  # last: a folder with a config is a run
+    files = files_of(config, run.encoding)
+
+    def save(fresh: Path) -> None:
+        for name, content in files.items():
+            put_bytes(fresh / name, content)
+        write(posterior, fresh, Manifest({name: checksum_of(content) for name, content in files.items()}))
+
+    with locked(folder):
+        # Others may have come first while the posterior was made simpler.
+        require_free(folder, resume=False, overwrite=overwrite)
+        put_together(folder, save)
     return Run(folder, config, run.encoding, posterior)
 
 

@@ -6,12 +6,14 @@ at fit and at prediction: a column keeps all that it learned.
 
 import warnings
 from abc import ABC, abstractmethod
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 import polars as pl
 
+from credo._files import LoadError
+from credo._schema import checked
 from credo._text import nearest
 from credo.data import NEW_TASK
 from credo.tables.cells import booleans, clean, dates, numbers, words
@@ -365,15 +367,16 @@ COLUMN_TYPES: dict[str, type[Column]] = {
 }
 
 
-def column_from_dict(stored: dict[str, Any]) -> Column:
-    """The column that `to_dict` described.
+def column_from_dict(stored: dict[str, Any], source: Any = "columns") -> Column:
+    """The column that `to_dict` described; `source` is where it was read.
 
     >>> column_from_dict(Boolean("smoker", fill=True).to_dict())
     Boolean(name='smoker', num_missing=0, fill=True)
     """
-    arguments = {name: value for name, value in stored.items() if name != "kind"}
-    column = COLUMN_TYPES[stored["kind"]](**arguments)
-    return replace(column, levels=tuple(column.levels)) if isinstance(column, Categorical | Task) else column
+    kind = stored.get("kind")
+    if not isinstance(kind, str) or kind not in COLUMN_TYPES:
+        raise LoadError(f"{source} is damaged: there is no kind of column {kind!r}")
+    return checked(source, {name: value for name, value in stored.items() if name != "kind"}, COLUMN_TYPES[kind])
 
 
 def _warn(message: str) -> None:

@@ -9,10 +9,12 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import polars as pl
 
-from credo._files import read_json, require_unaltered, write_json
+from credo._files import LoadError, parsed, put_bytes, read_bytes, require_unaltered, signed
+from credo._schema import Count, checked
 from credo._text import nearest
 from credo.data import Data, is_observed
 from credo.tables.columns import ALL_ROWS, Column, Dropped, Numeric, RowNumbers, Task, Unknown, column_from_dict
@@ -25,6 +27,15 @@ FORMAT, FORMAT_VERSION = "credo-columns", 1
 MAX_DOUBLES = 10_000_000
 # So many columns of numbers side by side are one thing, and nobody reads a line about each.
 MANY_ALIKE = 20
+
+
+class StoredEncoding(msgspec.Struct, forbid_unknown_fields=True):
+    """An encoding as JSON has it."""
+
+    columns: list[dict[str, Any]]
+    target: dict[str, Any]
+    num_rows: Count
+    num_without_target: Count
 
 
 @dataclass(frozen=True)
@@ -220,25 +231,35 @@ class Encoding:
         }
 
     @classmethod
-    def from_dict(cls, stored: dict[str, Any]) -> "Encoding":
-        """The inverse of `to_dict`."""
-        columns = tuple(column_from_dict(column) for column in stored["columns"])
-        target = Target.from_dict(stored["target"])
-        return cls(columns, target, stored["num_rows"], stored["num_without_target"])
+    def from_dict(cls, stored: dict[str, Any], source: Any = "columns") -> "Encoding":
+        """The inverse of `to_dict`; `source` is where it was read."""
+        own = checked(source, stored, StoredEncoding)
+        columns = tuple(column_from_dict(column, source) for column in own.columns)
+        return cls(columns, checked(source, own.target, Target), own.num_rows, own.num_without_target)
+
+    def to_json(self) -> bytes:
+        """As JSON, with a checksum."""
+        return signed({"format": FORMAT, "format_version": FORMAT_VERSION} | self.to_dict())
+
+    @classmethod
+    def from_json(cls, content: bytes, source: Path) -> "Encoding":
+        """The inverse of `to_json`, of a file."""
+        stored = parsed(source, content)
+        if stored.get("format") != FORMAT:
+            raise LoadError(f"{source} was not written by credo, or it is damaged; get it again, or fit again")
+        if stored.get("format_version") != FORMAT_VERSION:
+            raise LoadError(f"{source} has format version {stored.get('format_version')}; install a newer credo")
+        own = require_unaltered(source, stored)
+        return cls.from_dict({name: own[name] for name in own if name not in ("format", "format_version")}, source)
 
     def save(self, path: str | Path) -> None:
         """Write it as JSON, with a checksum."""
-        write_json(Path(path), {"format": FORMAT, "format_version": FORMAT_VERSION} | self.to_dict())
+        put_bytes(Path(path), self.to_json())
 
     @classmethod
     def load(cls, path: str | Path) -> "Encoding":
         """Read what `save` wrote."""
-        stored = read_json(Path(path))
-        if stored.get("format") != FORMAT:
-            raise ValueError(f"{path} was not written by credo, or it is damaged; get it again, or fit again")
-        if stored.get("format_version") != FORMAT_VERSION:
-            raise ValueError(f"{path} has format version {stored.get('format_version')}; install a newer credo")
-        return cls.from_dict(require_unaltered(Path(path), stored))
+        return cls.from_json(read_bytes(Path(path)), Path(path))
 
 
 def read(path: str | Path, *, target: str | None = None, task: str | None = None, drop: Sequence[str] = ()) -> Data:

@@ -87,11 +87,6 @@ class Target:
         """Plain values, for JSON."""
         return asdict(self)
 
-    @classmethod
-    def from_dict(cls, stored: dict[str, Any]) -> "Target":
-        """The inverse of `to_dict`."""
-        return cls(**(stored | {"labels": tuple(stored["labels"])}))
-
 
 def _labels(seen: Summary) -> list[str] | None:
     """The classes if it is a category, in order; None if there are too many."""

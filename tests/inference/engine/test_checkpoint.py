@@ -16,9 +16,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from safetensors import SafetensorError
+from safetensors.numpy import load_file
 
 import credo
 from credo import _files
+from credo._folders import CheckpointError
 from credo.inference.engine import checkpoint
 from credo.inference.engine import driver as engine
 from credo.testing import same_bits
@@ -121,7 +123,6 @@ def test_finished_run_is_not_run_again(data, whole, tmp_path, monkeypatch):
     assert same_bits(again, whole)
     assert sorted(re.sub("-.*", "", path.name) for path in tmp_path.iterdir()) == [
         "arrays",
-        "fit.json",
         "manifest.json",
     ]
 
@@ -191,7 +192,7 @@ def test_second_process_is_refused(data, unfinished, whole):
     handle = os.open(unfinished, os.O_RDONLY)
     fcntl.flock(handle, fcntl.LOCK_EX)
     try:
-        with pytest.raises(checkpoint.CheckpointError, match="another process is at work"):
+        with pytest.raises(CheckpointError, match="another process is at work"):
             credo.fit(MODEL, data, NUTS, seed=3, checkpoint=unfinished, resume=True)
     finally:
         os.close(handle)
@@ -199,12 +200,12 @@ def test_second_process_is_refused(data, unfinished, whole):
     assert same_bits(found, whole)
 
 
-@pytest.mark.parametrize("kind", ["fit", "unit", "state", "records"])
+@pytest.mark.parametrize("kind", ["manifest", "unit", "state", "records"])
 def test_file_cut_short_is_refused_and_the_rest_kept(data, unfinished, kind):
     unit = sorted(unfinished.glob("checkpoint/0/*.json"))[0]
     content = json.loads(unit.read_text())
     files = {
-        "fit": "../../fit.json",
+        "manifest": "../../manifest.json",
         "unit": unit.name,
         "state": content["state"][0],
         "records": content["records"][0][0],
@@ -217,16 +218,56 @@ def test_file_cut_short_is_refused_and_the_rest_kept(data, unfinished, kind):
     assert {one: one.read_bytes() for one in unfinished.rglob("*") if one.is_file()} == before
 
 
+def longer(array: np.ndarray) -> np.ndarray:
+    return np.concatenate([array.ravel(), array.ravel()])
+
+
+@pytest.mark.parametrize("kind", ["state", "records"])
+@pytest.mark.parametrize("change", [np.isnan, longer], ids=["flags", "other shapes"])
+def test_arrays_that_do_not_fit_the_method_are_refused(data, unfinished, kind, change):
+    """Also where they were signed anew."""
+    unit = sorted(unfinished.glob("checkpoint/0/*.json"))[0]
+    content = _files.read_json(unit)
+    del content["sha256"]
+    file = content["state"] if kind == "state" else content["records"][0]
+    arrays = {
+        name: change(array) if array.dtype.kind == "f" else array
+        for name, array in load_file(unit.with_name(file[0])).items()
+    }
+    file[1] = _files.write_arrays(unit.with_name(file[0]), arrays)
+    _files.write_json(unit, content)
+    with pytest.raises(credo.LoadError, match="does not fit the method"):
+        credo.fit(MODEL, data, NUTS, seed=3, checkpoint=unfinished, resume=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("step", "three"),
+        ("num_kept", 1_000),
+        ("group_size", 0),
+        ("finished", 1),
+        ("state", ["../0-0.safetensors", "0"]),
+    ],
+)
+def test_fields_that_do_not_fit_are_refused(data, unfinished, name, value):
+    unit = sorted(unfinished.glob("checkpoint/0/*.json"))[0]
+    content = {key: one for key, one in _files.read_json(unit).items() if key != "sha256"}
+    _files.write_json(unit, content | {name: value})
+    with pytest.raises(credo.LoadError, match="damaged"):
+        credo.fit(MODEL, data, NUTS, seed=3, checkpoint=unfinished, resume=True)
+
+
 def test_folder_that_cannot_be_made(data, tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(checkpoint.CheckpointError, match="cannot be written to"):
+    with pytest.raises(CheckpointError, match="cannot be written to"):
         credo.fit(MODEL, data, NUTS, checkpoint=tmp_path / "file" / "run")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_read_only_folder(data, tmp_path):
     tmp_path.chmod(0o500)
-    with pytest.raises(checkpoint.CheckpointError, match="cannot be written to"):
+    with pytest.raises(CheckpointError, match="cannot be written to"):
         credo.fit(MODEL, data, NUTS, checkpoint=tmp_path)
 
 
@@ -238,7 +279,7 @@ def test_full_disk_stops_the_run_and_loses_nothing(data, whole, tmp_path, monkey
     for number, error in zip((8, 12), full, strict=True):
         with monkeypatch.context() as patched:
             kill_at(patched, number, error=error)
-            with pytest.raises(checkpoint.CheckpointError, match=r"No space left on device.*resume=True"):
+            with pytest.raises(CheckpointError, match=r"No space left on device.*resume=True"):
                 credo.fit(MODEL, data, NUTS, seed=3, checkpoint=tmp_path, resume=True)
     found = credo.fit(MODEL, data, NUTS, seed=3, checkpoint=tmp_path, resume=True)
     assert same_bits(found, whole)

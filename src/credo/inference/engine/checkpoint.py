@@ -19,9 +19,12 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import msgspec
 import numpy as np
 
-from credo._files import read_arrays, read_json, remove_partial, require_unaltered, write_arrays, write_json
+from credo._files import LoadError, read_arrays, read_json, remove_partial, require_unaltered, write_arrays, write_json
+from credo._folders import unwritable
+from credo._schema import Count, FileName, Positive, Seconds, Sha256, checked
 from credo.inference.engine.chain import Chain
 from credo.typing import Tree
 
@@ -29,10 +32,6 @@ RECORDS = ("draws", "infos", "warmup_infos")
 # Seconds between two saves of a unit, and the largest share of the time that may go into saving.
 SECONDS_BETWEEN = 5.0
 SHARE_OF_TIME = 0.05
-
-
-class CheckpointError(OSError):
-    """The folder of a run cannot be written to, or is in use; what it held is still there."""
 
 
 @dataclass(eq=False)
@@ -57,12 +56,17 @@ class Stage:
         """What the folder holds of each unit, by the number of its first chain."""
         self.folder.mkdir(parents=True, exist_ok=True)
         remove_partial(self.folder)
+        units: dict[int, Unit] = {}
         for path in self.folder.glob("*.json"):
-            self.written[int(path.stem)] = Written(path, require_unaltered(path, read_json(path)))
-        if self.written:
-            contents = [one.content for one in self.written.values()]
-            self.group_size = contents[0]["group_size"]
-            self.seconds_before = max(content["seconds"] for content in contents)
+            if not path.stem.isdecimal():
+                raise LoadError(f"{path} does not belong to a checkpoint; take it away")
+            units[int(path.stem)] = checked(path, require_unaltered(path, read_json(path)), Unit)
+            self.written[int(path.stem)] = Written(path, units[int(path.stem)])
+        if units:
+            self.group_size, *others = {unit.group_size for unit in units.values()}
+            if others or any(first % (self.group_size or 1) for first in units):
+                raise LoadError(f"{self.folder} is damaged: its units do not go together")
+            self.seconds_before = max(unit.seconds for unit in units.values())
         return self.written
 
     def note(self, chains: Sequence["Chain"], *, at_once: bool = False) -> None:
@@ -78,32 +82,41 @@ class Stage:
         began = time.perf_counter()
         path = self.folder / f"{first}.json"
         last = self.written.get(first) or Written(path)
-        if last.content and last.content["step"] == chains[0].step:
+        if last.unit and last.unit.step == chains[0].step:
             return
         try:
-            self.written[first] = last.next(chains, {"group_size": self.group_size, "seconds": self.seconds})
+            self.written[first] = last.next(chains, self.group_size, self.seconds)
         except OSError as error:
             raise unwritable(self.folder, error) from error
         now = time.perf_counter()
         self.written[first].next_time = now + max(SECONDS_BETWEEN, (now - began) / SHARE_OF_TIME)
 
 
+class Unit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where a unit stands: the small file that names the others, each with its checksum."""
+
+    number: Count
+    step: Count
+    num_kept: Count
+    finished: bool
+    state: tuple[FileName, Sha256]
+    records: list[tuple[FileName, Sha256]]
+    group_size: Positive | None
+    seconds: Seconds
+
+
 @dataclass(eq=False)
 class Written:
-    """What is on disk of a unit: the names and checksums of its files, and how many records of each chain they hold."""
+    """What is on disk of a unit: None if nothing is yet; and how many pieces of each chain's records it holds."""
 
     path: Path
-    content: dict[str, Any] = field(default_factory=dict)
+    unit: Unit | None = None
     num_pieces: dict[str, int] = field(default_factory=lambda: dict.fromkeys(RECORDS, 0))
     next_time: float = 0.0
 
-    @property
-    def files(self) -> list[tuple[str, str]]:
-        return self.content.get("records", [])
-
-    def next(self, chains: Sequence["Chain"], general: Mapping[str, Any]) -> "Written":
-        """Write the state and the newest records, and then the file that names them and holds what is general."""
-        number = self.content.get("number", -1) + 1
+    def next(self, chains: Sequence["Chain"], group_size: int | None, seconds: float) -> "Written":
+        """Write the state and the newest records, and then the file that names them."""
+        number = 0 if self.unit is None else self.unit.number + 1
         state = self.path.with_name(f"{self.path.stem}-{number}-state.safetensors")
         states = {f"{index}/{name}": leaf for index, one in enumerate(chains) for name, leaf in _named(one.state)}
         state_checksum = write_arrays(state, states)
@@ -113,44 +126,67 @@ class Written:
             for kind in RECORDS
             for name, leaf in _joined(getattr(chain, kind)[self.num_pieces[kind] :])
         }
-        files = list(self.files)
+        files = [] if self.unit is None else list(self.unit.records)
         if records:
             path = self.path.with_name(f"{self.path.stem}-{number}.safetensors")
             files.append((path.name, write_arrays(path, records)))
-        content = {
-            **general,
-            "number": number,
-            "step": chains[0].step,
-            "num_kept": chains[0].num_kept,
-            "finished": chains[0].finished,
-            "state": (state.name, state_checksum),
-            "records": files,
-        }
-        write_json(self.path, content)
-        if self.content:
-            self.path.with_name(self.content["state"][0]).unlink(missing_ok=True)
-        return Written(self.path, content, {kind: len(getattr(chains[0], kind)) for kind in RECORDS})
+        first = chains[0]
+        unit = Unit(
+            number,
+            first.step,
+            first.num_kept,
+            first.finished,
+            (state.name, state_checksum),
+            files,
+            group_size,
+            seconds,
+        )
+        write_json(self.path, msgspec.to_builtins(unit))
+        if self.unit is not None:
+            self.path.with_name(self.unit.state[0]).unlink(missing_ok=True)
+        return Written(self.path, unit, {kind: len(getattr(first, kind)) for kind in RECORDS})
 
     def restore_states(self, chains: Sequence["Chain"]) -> None:
         """Move chains from step 0 to where the unit stood."""
-        arrays = read_arrays(self.path.with_name(self.content["state"][0]), self.content["state"][1])
+        if self.unit is None:
+            return
+        name, checksum = self.unit.state
+        arrays = read_arrays(self.path.with_name(name), checksum)
+        self._require_chains(arrays, len(chains))
         for index, chain in enumerate(chains):
             chain.state = _filled(self.path, chain.state, _group(arrays, f"{index}/"))
-            chain.step, chain.num_kept = self.content["step"], self.content["num_kept"]
-            chain.finished = self.content["finished"]
+            chain.step, chain.num_kept = self.unit.step, self.unit.num_kept
+            chain.finished = self.unit.finished
 
     def restore_records(self, chains: Sequence["Chain"], draws: Tree, infos: Tree) -> None:
         """Give chains the records they had; `draws` and `infos` have the structure of a chunk's."""
         like = {"draws": draws, "infos": infos, "warmup_infos": infos}
-        for name, checksum in self.files:
+        for name, checksum in [] if self.unit is None else self.unit.records:
             arrays = read_arrays(self.path.with_name(name), checksum)
+            self._require_chains(arrays, len(chains))
             for index, chain in enumerate(chains):
                 for kind in RECORDS:
                     found = _group(arrays, f"{index}/{kind}/")
                     # A method that keeps no draws has pieces without arrays.
                     if found or not jax.tree.leaves(like[kind]):
-                        getattr(chain, kind).append(_filled(self.path, like[kind], found))
+                        getattr(chain, kind).append(_filled(self.path, like[kind], found, records=True))
+        self._require_complete(chains)
         self.num_pieces = {kind: len(getattr(chains[0], kind)) for kind in RECORDS}
+
+    def _require_chains(self, arrays: Mapping[str, np.ndarray], num: int) -> None:
+        """Arrays of other chains than those of the unit belong to another grouping."""
+        known = {str(index) for index in range(num)}
+        if strange := sorted({name.partition("/")[0] for name in arrays} - known):
+            raise LoadError(f"{self.path} is damaged: it has no chain {strange[0]!r}")
+
+    def _require_complete(self, chains: Sequence["Chain"]) -> None:
+        """As many records as the unit says that were kept, of every chain, and as many infos as draws."""
+        for chain in chains:
+            for pieces in (chain.infos, chain.draws):
+                leaves = [jax.tree.leaves(piece) for piece in pieces]
+                num = sum(len(piece[0]) for piece in leaves if piece)
+                if num != chain.num_kept and (any(leaves) or pieces is chain.infos):
+                    raise LoadError(f"{self.path} is damaged: it has {num} records of {chain.num_kept}")
 
 
 def _named(tree: Tree) -> list[tuple[str, np.ndarray]]:
@@ -166,12 +202,20 @@ def _joined(pieces: list[Tree]) -> list[tuple[str, np.ndarray]]:
     return _named(jax.tree.map(lambda *parts: np.concatenate(parts), *pieces))
 
 
-def _filled(path: Path, like: Tree, leaves: dict[str, np.ndarray]) -> Tree:
-    """The tree `like` with other leaves."""
+def _filled(path: Path, like: Tree, leaves: dict[str, np.ndarray], *, records: bool = False) -> Tree:
+    """The tree `like` with other leaves of the same shapes; of records, all as many, but not as many as of `like`."""
     old, structure = jax.tree.flatten(like)
-    if len(leaves) != len(old):
-        raise ValueError(f"{path} does not fit the method: it has {len(leaves)} arrays, and the method {len(old)}")
+    if leaves.keys() != {str(number) for number in range(len(old))}:
+        raise LoadError(f"{path} does not fit the method: it has {len(leaves)} arrays, and the method {len(old)}")
     new = [leaves[str(number)] for number in range(len(old))]
+    for own, found in zip(old, new, strict=True):
+        plain = jax.eval_shape(jax.random.key_data, own) if _is_key(own) else own
+        shape = (*new[0].shape[:1], *plain.shape[1:]) if records else plain.shape
+        if (plain.dtype, shape) != (found.dtype, found.shape):
+            raise LoadError(
+                f"{path} does not fit the method: it has {found.dtype} of shape {found.shape}, and the method "
+                f"{plain.dtype} of {shape}"
+            )
     return jax.tree.unflatten(
         structure,
         [
@@ -187,11 +231,3 @@ def _group(arrays: dict[str, np.ndarray], start: str) -> dict[str, np.ndarray]:
 
 def _is_key(leaf: Any) -> bool:
     return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-
-
-def unwritable(folder: Path, error: OSError) -> CheckpointError:
-    reason = error.strerror or str(error)
-    return CheckpointError(
-        f"{folder} cannot be written to ({reason}); what it holds is still good: make room or mend its permissions, "
-        "and continue with resume=True, or choose another folder"
-    )

@@ -101,9 +101,12 @@ class Driver:
         if stage is not None:
             stage.group_size = size
         if written:
-            _, draws, infos = jax.eval_shape(lambda: self.chunk(units[0], num_records=0, thin=1))
+            _, *records = jax.eval_shape(lambda: self.chunk(units[0], num_records=0, thin=1))
+            if size > 1:
+                # Those of one chain of a group.
+                records = jax.eval_shape(lambda tree: jax.tree.map(lambda leaf: leaf[:, 0], tree), records)
             for first, one in written.items():
-                one.restore_records(members[first // size], draws, infos)
+                one.restore_records(members[first // size], *records)
         return chains, units
 
     def compile(self, units: Sequence[Chain | Group]) -> None:

@@ -1,17 +1,16 @@
 """The folder of a fit that survives: which fit it is, a lock, its checkpoints, and in the end its posterior.
 
-run/fit.json           which fit this is: method, seed, model, data
-run/checkpoint/0/      stage 0, such as the search for starting points
-run/manifest.json      the posterior, once there is one; then the checkpoints are gone
+run/manifest.json      which fit this is: method, seed, model, data; and the posterior, once there is one
+run/checkpoint/0/      stage 0, such as the search for starting points; gone once there is a posterior
 """
 
-import fcntl
 import hashlib
-import os
+import json
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -19,42 +18,58 @@ from typing import Any
 import jax
 import numpy as np
 
-from credo._files import read_json, remove_partial, require_unaltered, write_json
+from credo._files import checksum_of, put_bytes
+from credo._folders import CHECKPOINT, FIRST_FIT, locked, put_together, unwritable
+from credo._manifest import MANIFEST, Manifest, is_ours
 from credo._precision import working_precision
 from credo._version import __version__
-from credo.inference.engine.checkpoint import CheckpointError, unwritable
 from credo.inference.method import Method
 from credo.models.program import Model
 from credo.posterior import Posterior
-from credo.posterior.saving import MANIFEST, is_saved, write
+from credo.posterior.saving import write
 from credo.typing import Batch
 
-FIT, CHECKPOINT = "fit.json", "checkpoint"
-FORMAT_VERSION = 1
+
+@dataclass(frozen=True)
+class Place:
+    """Where a fit is to be kept.
+
+    Arguments:
+        folder: made if it is not there.
+        files: further files that belong to the fit, there from its beginning on.
+        overwrite: whether a run that the folder holds is replaced; it is whole until the new one is.
+    """
+
+    folder: Path
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    overwrite: bool = False
 
 
 class FitFolder(AbstractContextManager["FitFolder"]):
     """The folder of one fit, which no other process can write to meanwhile.
 
     Arguments:
-        folder: of the run; made if it is not there.
+        place: the folder of the run.
         identity: what the fit is, as JSON: what is in the folder must have the same, or is another's.
         resume: whether to go on from what is there; without it the folder must not hold a run.
     """
 
-    def __init__(self, folder: str | Path, identity: Mapping[str, Any], *, resume: bool) -> None:
-        self.folder = Path(folder)
-        self.identity = {"format_version": FORMAT_VERSION, **identity}
+    def __init__(self, place: str | Path | Place, identity: Mapping[str, Any], *, resume: bool) -> None:
+        self.place = place if isinstance(place, Place) else Place(Path(place))
+        self.folder = self.place.folder
+        # As it is read again: JSON knows no tuples.
+        self.identity: dict[str, Any] = json.loads(json.dumps(identity))
         self.resume = resume
 
     def __enter__(self) -> "FitFolder":
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise unwritable(self.folder, error) from error
         with ExitStack() as stack:
             stack.enter_context(locked(self.folder))
-            self._claim()
+            if self._holds_a_run():
+                self._require_same(Manifest.read(self.folder))
+            else:
+                put_together(self.folder, self._begin)
+            if self.is_finished:
+                self._remove_checkpoints()
             self.lock = stack.pop_all()
         return self
 
@@ -63,39 +78,48 @@ class FitFolder(AbstractContextManager["FitFolder"]):
     ) -> None:
         self.lock.close()
 
-    def _claim(self) -> None:
-        """Make sure that what the folder holds is this fit, or nothing yet."""
-        path = self.folder / FIT
-        if path.exists():
-            found = require_unaltered(path, read_json(path))
-            if not self.resume:
-                kind = "a finished run" if self.is_finished else "a run that has not ended"
-                raise ValueError(
-                    f"{self.folder} holds {kind}; pass resume=True to go on with it, or choose another folder"
-                )
-            different = sorted(name for name in found | self.identity if found.get(name) != self.identity.get(name))
-            if different:
-                raise ValueError(
-                    f"{self.folder} holds another run: its {_listed(different)} differ; pass what it was begun with, "
-                    "or choose another folder"
-                )
-        elif is_saved(self.folder):
-            raise ValueError(f"{self.folder} holds a posterior that was saved; choose another folder")
-        elif (self.folder / MANIFEST).exists():
+    def _holds_a_run(self) -> bool:
+        """Whether there is one to go on with; a ValueError if there is something else."""
+        if (self.folder / MANIFEST).exists() and not is_ours(self.folder):
             raise ValueError(f"{self.folder} holds a {MANIFEST} of something else; choose another folder")
-        try:
-            remove_partial(self.folder)
-            write_json(path, self.identity)
-            if self.is_finished:
-                self._remove_checkpoints()
-            else:
-                (self.folder / CHECKPOINT).mkdir(exist_ok=True)
-        except OSError as error:
-            raise unwritable(self.folder, error) from error
+        if self.place.overwrite:
+            return False
+        if (self.folder / FIRST_FIT).exists():
+            raise ValueError(
+                f"{self.folder} holds a run of an earlier version of credo, which cannot go on; fit again in another "
+                "folder, or replace it (overwrite=True)"
+            )
+        return is_ours(self.folder)
+
+    def _require_same(self, held: Manifest) -> None:
+        """What the folder holds must be this fit, and may be gone on with."""
+        if held.fit is None:
+            raise ValueError(f"{self.folder} holds a posterior that was saved; choose another folder")
+        if not self.resume:
+            kind = "a run that has not ended" if held.posterior is None else "a finished run"
+            raise ValueError(f"{self.folder} holds {kind}; pass resume=True to go on with it, or choose another folder")
+        names = sorted(held.fit | self.identity)
+        different = [name for name in names if held.fit.get(name) != self.identity.get(name)]
+        files = {name: checksum_of(content) for name, content in self.place.files.items()}
+        different += sorted(name for name in files if held.files.get(name) != files[name])
+        if different:
+            raise ValueError(
+                f"{self.folder} holds another run: its {_listed(different)} differ; pass what it was begun with, "
+                "or choose another folder"
+            )
+        for name in self.place.files:
+            held.file(self.folder, name)  # which refuses one that was altered
+
+    def _begin(self, folder: Path) -> None:
+        """Write what a fit has from its beginning on."""
+        for name, content in self.place.files.items():
+            put_bytes(folder / name, content)
+        files = {name: checksum_of(content) for name, content in self.place.files.items()}
+        Manifest(files, fit=self.identity).write(folder)
 
     @property
     def is_finished(self) -> bool:
-        return is_saved(self.folder)
+        return Manifest.read(self.folder).posterior is not None
 
     @property
     def checkpoints(self) -> Path:
@@ -105,33 +129,14 @@ class FitFolder(AbstractContextManager["FitFolder"]):
     def finish(self, posterior: Posterior) -> None:
         """Save what the fit has come to; what was needed to get there goes."""
         try:
-            write(posterior, self.folder)
+            write(posterior, self.folder, Manifest.read(self.folder))
         except OSError as error:
             raise unwritable(self.folder, error) from error
         self._remove_checkpoints()
 
     def _remove_checkpoints(self) -> None:
-        if (self.folder / CHECKPOINT).exists():
-            shutil.rmtree(self.folder / CHECKPOINT)
-
-
-@contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Hold the lock of a folder, which the end of a process gives back too, however it comes."""
-    try:
-        handle = os.open(folder, os.O_RDONLY)
-    except OSError as error:
-        raise unwritable(folder, error) from error
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise CheckpointError(
-                f"another process is at work on {folder}; wait for it, or choose another folder"
-            ) from error
-        yield
-    finally:
-        os.close(handle)
+        if self.checkpoints.exists():
+            shutil.rmtree(self.checkpoints)
 
 
 def identity_of(method: Method, models: Sequence[Model], data: Iterable[Batch | None], seed: int) -> dict[str, Any]:

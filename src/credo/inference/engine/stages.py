@@ -11,14 +11,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from credo._folders import unwritable
+from credo._manifest import is_saved
 from credo._progress import working
 from credo.inference.engine import driver
-from credo.inference.engine.checkpoint import Stage, unwritable
+from credo.inference.engine.checkpoint import Stage
 from credo.inference.method import Method
 from credo.inference.outcome import Outcome, P
 from credo.models.program import Model
 from credo.posterior import load
-from credo.posterior.saving import is_saved, write
+from credo.posterior.saving import write
 from credo.typing import Batch
 
 
