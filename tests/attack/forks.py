@@ -135,7 +135,6 @@ class Library:
     def __init__(self, folder: Path) -> None:
         self.folder, self.tables = folder / "library", folder / "tables"
         self.folder.mkdir(exist_ok=True)
-        self.seconds: dict[str, float] = {}
 
     def config(self, method: str, *, other: bool = False, seed: int = 0) -> Path:
         """The settings of a fit, of one table or the other, in a file."""
@@ -150,9 +149,7 @@ class Library:
         made = config.with_suffix("")
         if not made.exists():
             place = made.with_name(f".{made.name}-{os.getpid()}")
-            child = credo(
-                "fit", "--config", config, "--out", place, "--quiet", words=place, before=write_at_every_chunk
-            )
+            child = credo(*_fit(config, place), words=place, before=write_at_every_chunk)
             require_one_line(child.wait(), child.stderr, allowed=(0,))
             if not made.exists():
                 place.rename(made)
@@ -160,15 +157,18 @@ class Library:
 
     def duration(self, config: Path) -> float:
         """How long a fit takes from here: the second time, when its programs are compiled."""
-        if config.name not in self.seconds:
+        noted = config.with_suffix(".seconds")
+        if not noted.exists():
             self.run(config)
             place = self.folder / f".timed-{config.stem}-{os.getpid()}"
-            child = credo(
-                "fit", "--config", config, "--out", place, "--quiet", words=place, before=write_at_every_chunk
-            )
+            child = credo(*_fit(config, place), words=place, before=write_at_every_chunk)
             child.wait()
-            self.seconds[config.name] = time.monotonic() - child.began
-        return self.seconds[config.name]
+            noted.write_text(str(time.monotonic() - child.began))
+        return float(noted.read_text())
+
+
+def _fit(config: Path, out: Path) -> tuple[object, ...]:
+    return "fit", "--config", config, "--out", out, "--quiet"
 
 
 def chosen(rng: np.random.Generator, names: Sequence[str]) -> str:

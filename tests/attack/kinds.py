@@ -21,11 +21,11 @@ class Kind:
 
 
 KINDS = {
-    "folders": Kind("saved posteriors and finished runs, damaged, also with checksums made anew", 30),
+    "folders": Kind("saved posteriors and finished runs, damaged, also with checksums made anew", 28),
     "checkpoints": Kind("unfinished runs, damaged likewise, and resumed", 4),
     "tables": Kind("hostile CSV, Parquet and NPZ files, read and predicted from", 10),
-    "writes": Kind("a simulated kill at any write of any method: fit, overwrite, resume, save, compress", 17),
-    "kills": Kind("SIGKILL of real processes at random moments, for every method, resumed to the end", 20),
+    "writes": Kind("a simulated kill at any write of any method: fit, overwrite, resume, save, distill", 22),
+    "kills": Kind("SIGKILL of real processes at random moments, for every method, resumed to the end", 22),
     "signals": Kind("SIGINT and SIGTERM at random moments of real command lines", 6),
     "races": Kind("several processes on one folder", 3),
     "disk": Kind("a disk that is full after so many bytes", 3),
