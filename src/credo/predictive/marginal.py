@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from credo._blocks import block_size, by_block, joined
+from credo._blocks import block_size, by_block
 from credo._machine import available_cores
 from credo.data import Scaling, filled, has_target, is_observed
 from credo.predictive import streaming
@@ -105,7 +105,7 @@ class Predictive:
         targets = self.targets(y)
         observed = is_observed(targets)
         function = partial(streaming.log_probs, self.conditional_of, not observed.all())
-        by_row = np.concatenate(self._blocks(function, np.asarray(self._in_model_units(targets))))
+        by_row = self._by_block(function, np.asarray(self._in_model_units(targets)))
         return by_row.T - self._log_scale(observed)
 
     def samples(self, key: Key, num: int) -> np.ndarray:
@@ -119,7 +119,7 @@ class Predictive:
         chosen = jax.random.choice(key, self.num_draws, (num,), p=jnp.asarray(self.weights))
         keys = jax.random.split(jax.random.fold_in(key, 1), num)
         function = partial(streaming.samples, self.conditional_of, chosen, keys)
-        by_row = np.concatenate(self._blocks(function, occurrences(self.x)))
+        by_row = self._by_block(function, occurrences(self.x))
         return self._to_units(np.moveaxis(by_row, 1, 0))
 
     @cached_property
@@ -127,7 +127,7 @@ class Predictive:
         """E[y | x, thetaᵢ] of every draw, (draws, data, output…): the sampled functions themselves."""
         outputs = jax.eval_shape(partial(streaming.functions, self.conditional_of), self.draws, self.x[:1]).shape[2:]
         self._refuse_if_large(self.num_draws, "functions", outputs)
-        by_row = np.concatenate(self._blocks(partial(streaming.functions, self.conditional_of)))
+        by_row = self._by_block(partial(streaming.functions, self.conditional_of))
         return self._to_units(np.moveaxis(by_row, 1, 0))
 
     # -- streaming -----------------------------------------------------------------------------------------
@@ -135,8 +135,7 @@ class Predictive:
     def fold(self, accumulator: streaming.Accumulator, *by_row: np.ndarray) -> Any:
         """Stream an accumulator over the draws; leaves come back with the rows as first axis."""
         weights = jnp.asarray(self.weights, jnp.float32)
-        blocks = self._blocks(partial(streaming.fold, self.conditional_of, accumulator, weights), *by_row)
-        return joined(blocks)
+        return self._by_block(partial(streaming.fold, self.conditional_of, accumulator, weights), *by_row)
 
     def _fold_targets(self, accumulator: streaming.Accumulator, y: Any) -> np.ndarray:
         """Stream over the draws with the targets; the last answer is kept, since many metrics ask the same."""
@@ -146,7 +145,7 @@ class Predictive:
             known = self._folds[accumulator] = (targets, np.asarray(self.fold(accumulator, targets)))
         return known[1]
 
-    def _blocks(self, function: Callable[..., Tree], *by_row: np.ndarray, max_rows: int | None = None) -> list[Tree]:
+    def _by_block(self, function: Callable[..., Tree], *by_row: np.ndarray, max_rows: int | None = None) -> Tree:
         """function(draws, x, *by_row) on blocks of rows of one size, spread over the cores."""
         return rows_by_block(partial(function, self.draws), (self.x, *by_row), self.num_draws, max_rows=max_rows)
 
@@ -254,8 +253,8 @@ class RegressionPredictive(Predictive):
         max_rows = max(1, BYTES_PER_BLOCK // bytes_per_row(known.conditional_of, known.draws, self.x, self.num_draws))
         weights = jnp.asarray(self.weights, jnp.float32)
         function = partial(quantiles, known.conditional_of, weights, jnp.asarray(levels.ravel()))
-        blocks = known._blocks(function, max_rows=min(max_rows, MAX_ROWS_PER_BLOCK))
-        found = np.moveaxis(np.concatenate(blocks), 1, 0)
+        by_row = known._by_block(function, max_rows=min(max_rows, MAX_ROWS_PER_BLOCK))
+        found = np.moveaxis(by_row, 1, 0)
         return self._to_units(found).reshape(levels.shape + found.shape[1:])
 
     def interval(self, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
@@ -318,7 +317,7 @@ def as_levels(level: Any) -> np.ndarray:
 
 def rows_by_block(
     function: Callable[..., Tree], arrays: Sequence[np.ndarray], num_passes: int, *, max_rows: int | None = None
-) -> list[Tree]:
+) -> Tree:
     """function(*arrays) on blocks of rows of one size, spread over the cores where that is worth it.
 
     Arguments:
