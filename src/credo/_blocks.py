@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import jax
 import numpy as np
 
+from credo._machine import memory_told
 from credo._progress import tracked
 from credo.typing import Tree
 
@@ -34,6 +35,7 @@ def block_size(num_rows: int, inputs_per_row: int, limit: int, num_workers: int 
     return min(packet * unit * math.ceil(num_packets / unit), limit)
 
 
+@memory_told("predicting", "ask for fewer rows at once, or take a smaller network")
 def by_block(
     function: Callable[..., Tree],
     arrays: Sequence[np.ndarray],

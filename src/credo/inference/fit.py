@@ -10,6 +10,7 @@ import jax
 import numpy as np
 
 from credo import random
+from credo._machine import memory_told
 from credo.data import Data, as_data
 from credo.inference.auto import Choice, choose
 from credo.inference.engine.fit_folder import FitFolder, identity_of
@@ -27,6 +28,7 @@ from credo.posterior.architectures import Architectures
 from credo.typing import Batch, Theta
 
 
+@memory_told("fitting", "take fewer rows, draws or chains, or a smaller network")
 def fit(
     model: Model | Sequence[Model],
     data: Any,

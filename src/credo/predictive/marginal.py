@@ -18,6 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from credo import _activations
 from credo._blocks import block_size, by_block
 from credo._machine import available_cores
 from credo.data import Scaling, filled, has_target, is_observed
@@ -25,6 +26,7 @@ from credo.predictive import streaming
 from credo.predictive.conditional import (
     ConditionalOf,
     is_normal,
+    mean_of,
 )
 from credo.predictive.laws import by_samples, name_without_cdf, occurrences
 from credo.predictive.quantiles import bytes_per_row, quantiles
@@ -33,6 +35,8 @@ from credo.typing import Array, Key, Theta, Tree
 # Activations of a block of rows should stay in a core's cache: 4,096 rows of 50 units are 0.8 MB.
 MAX_ROWS_PER_BLOCK = 4096
 MAX_INPUTS_PER_BLOCK = 2**20
+# Whatever the network, activations of a block take at most this many bytes per worker.
+MAX_ACTIVATION_BYTES = 2**28
 # Fewer passes of a row through the network are done before threads have started.
 PASSES_WORTH_THREADS = 4096
 # Where all draws of a block are needed at once (quantiles), they may take this many bytes per worker.
@@ -147,7 +151,21 @@ class Predictive:
 
     def _by_block(self, function: Callable[..., Tree], *by_row: np.ndarray, max_rows: int | None = None) -> Tree:
         """function(draws, x, *by_row) on blocks of rows of one size, spread over the cores."""
-        return rows_by_block(partial(function, self.draws), (self.x, *by_row), self.num_draws, max_rows=max_rows)
+        limit = min(max_rows or self._max_rows, self._max_rows)
+        return rows_by_block(partial(function, self.draws), (self.x, *by_row), self.num_draws, max_rows=limit)
+
+    @cached_property
+    def _max_rows(self) -> int:
+        """The most rows of a block: fewer than usual where the network is wide."""
+        usual = min(MAX_ROWS_PER_BLOCK, max(1, MAX_INPUTS_PER_BLOCK // max(math.prod(self.x.shape[1:]), 1)))
+        # A layer has no more units than weights; where they share weights, as in images, the inputs are many.
+        num_weights = sum(math.prod(leaf.shape[1:]) for leaf in self.draws.values())
+        if 4 * num_weights * min(usual, len(self)) <= MAX_ACTIVATION_BYTES:
+            return usual
+        rows = jax.ShapeDtypeStruct((_activations.NUM_ROWS, *self.x.shape[1:]), self.x.dtype)
+        theta = {name: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype) for name, leaf in self.draws.items()}
+        taken = _activations.bytes_per_row(lambda theta, x: mean_of(self.conditional_of(theta, x)), theta, rows)
+        return min(usual, max(1, MAX_ACTIVATION_BYTES // max(taken, 1)))
 
     def _refuse_if_large(self, num: int, what: str, outputs: tuple[int, ...]) -> None:
         num_bytes = 4 * num * len(self) * math.prod(outputs)
@@ -253,7 +271,7 @@ class RegressionPredictive(Predictive):
         max_rows = max(1, BYTES_PER_BLOCK // bytes_per_row(known.conditional_of, known.draws, self.x, self.num_draws))
         weights = jnp.asarray(self.weights, jnp.float32)
         function = partial(quantiles, known.conditional_of, weights, jnp.asarray(levels.ravel()))
-        by_row = known._by_block(function, max_rows=min(max_rows, MAX_ROWS_PER_BLOCK))
+        by_row = known._by_block(function, max_rows=max_rows)
         found = np.moveaxis(by_row, 1, 0)
         return self._to_units(found).reshape(levels.shape + found.shape[1:])
 
