@@ -3,7 +3,12 @@
 import subprocess
 import sys
 
+import numpy as np
 import pytest
+
+import credo
+from credo.predictive import predictive
+from credo.predictive.marginal import MAX_ACTIVATION_BYTES, MAX_ROWS_PER_BLOCK
 
 # In a process of its own, because the peak is that of the whole process.
 SCRIPT = """
@@ -56,3 +61,16 @@ def test_a_million_rows_with_a_thousand_draws() -> None:
     peak_kib = int(result.stdout.split()[-1])
     # All draws of all rows would be 4 GB; inputs, results and one block per core are a small part of that.
     assert peak_kib < 1_000_000
+
+
+def test_blocks_of_a_wide_network_have_fewer_rows() -> None:
+    x = np.zeros((5000, 3), np.float32)
+
+    def most(units: int) -> int:
+        model = credo.models.regression(credo.networks.MLP([units], out=1), noise=0.1).bind((x, x[:, 0]))
+        draws = {name: np.zeros((1, *leaf.shape), np.float32) for name, leaf in model.template.items()}
+        return predictive(model, draws, x)._max_rows
+
+    assert most(50) == MAX_ROWS_PER_BLOCK
+    # Two arrays of them, at least, within the budget.
+    assert 0 < most(300_000) * 2 * 4 * 300_000 <= MAX_ACTIVATION_BYTES

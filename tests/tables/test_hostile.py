@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from credo._machine import MemoryLimit
 from credo.tables import Dropped, Encoding, Numeric, arrays, files, open_table
 from credo.tables.predictions import write
 
@@ -121,8 +122,8 @@ def test_sizes_are_checked_before_memory_is_taken(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="is damaged: 'x' is of 64 bytes"):
         open_table(path)
     np.savez_compressed(path, x=np.zeros((1000, 50)))
-    monkeypatch.setattr(arrays, "total_memory", lambda: 10_000)
-    with pytest.raises(ValueError, match="more than this machine has memory"):
+    monkeypatch.setattr(arrays, "memory_limit", lambda: MemoryLimit(10_000, "a test"))
+    with pytest.raises(ValueError, match=r"holds 4.* kB of arrays, and there are 10 kB \(a test\)"):
         open_table(path)
 
 

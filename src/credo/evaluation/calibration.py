@@ -12,11 +12,13 @@ which is 0. Where nothing was predicted there is no event, and the curve counts 
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Literal, NamedTuple
 
 import numpy as np
 from scipy import stats
 
+from credo._blocks import row_slices
 from credo._checks import require_fraction
 from credo.data import is_observed
 from credo.evaluation.checks import checked, judged, several_classes
@@ -183,14 +185,17 @@ def calibration_curve(
 
 def calibration_curves(predictive: Predictive, y: object, *, level: float = 0.95) -> dict[str, CalibrationCurve]:
     """Every curve that suits the task, by name; for a classifier its confidence, all classes pooled, and each class."""
-    kinds: list[str | int] = ["nssr", "quantile", "interval"]
-    if isinstance(predictive, ClassPredictive):
-        kinds = ["confidence", "pooled", *range(predictive.probs.shape[1])]
     predictive, y = judged(predictive, y)
-    return {
-        f"class {kind}" if isinstance(kind, int) else kind: calibration_curve(predictive, y, of=kind, level=level)
-        for kind in kinds
-    }
+    if not isinstance(predictive, ClassPredictive):
+        kinds = ("nssr", "quantile", "interval")
+        return {kind: calibration_curve(predictive, y, of=kind, level=level) for kind in kinds}
+    labels = checked(predictive, y)
+
+    def curve(of: str | int) -> CalibrationCurve:
+        return _class_curve(predictive, labels, of, "window", DELTA, level)
+
+    classes = range(predictive.probs.shape[1])
+    return {of: curve(of) for of in ("confidence", "pooled")} | {f"class {of}": curve(of) for of in classes}
 
 
 # -- classes -----------------------------------------------------------------------------------------------
@@ -236,24 +241,18 @@ def binary_curve(
     """
     if events not in EVENT_SETS:
         raise ValueError(f"events must be {', '.join(map(repr, EVENT_SETS))}, got {events!r}")
-    predicted, happened = np.asarray(predicted, np.float64), np.asarray(happened, np.float64)
-    window, widths = windows(predicted, delta)
-
-    num_windows = len(widths)
-
-    def total(term: np.ndarray) -> np.ndarray:
-        return EVENT_SETS[events].gather(np.bincount(window, term, num_windows))
-
-    seen = total(np.ones(len(predicted))) > 0
-    terms = (np.ones(len(predicted)), predicted, happened, predicted * (1 - predicted))
-    counts, sum_predicted, sum_happened, sum_variance = (total(term)[seen] for term in terms)
-    mean, frequency, variance = sum_predicted / counts, sum_happened / counts, sum_variance / counts**2
-    widths = widths[seen]
+    predicted, happened = np.asarray(predicted), np.asarray(happened)
+    sums = [_event_sums(predicted[rows], happened[rows], delta, pivot) for rows in row_slices(predicted)]
+    by_window, bias, spread, histogram = (reduce(np.add, parts) for parts in zip(*sums, strict=True))
+    counts, sum_predicted, sum_happened, sum_variance = map(EVENT_SETS[events].gather, by_window)
+    seen = counts > 0
+    counts, widths = counts[seen], windows(np.empty(0), delta)[1][seen]
+    mean, frequency = sum_predicted[seen] / counts, sum_happened[seen] / counts
+    variance = sum_variance[seen] / counts**2
     # A share for each event (Bonferroni), so that the whole curve stays inside; sums of unequal coins vary less than
     # those of equal ones (Hoeffding, 1956), so the binomial law is wide enough.
     tail = (1 - level) / (2 * max(len(counts), 1))
     sds = np.sqrt(variance)
-    sign = np.sign(predicted - pivot)
     return CalibrationCurve(
         predicted=mean,
         observed=frequency,
@@ -263,13 +262,28 @@ def binary_curve(
         upper=stats.binom.ppf(1 - tail, counts, mean) / counts,
         level=level,
         events=EVENT_SETS[events].words.format(delta=delta),
-        bias=float(np.mean(sign * (predicted - happened))),
-        bias_error=float(np.sqrt(np.sum(predicted * (1 - predicted))) / len(predicted)),
+        bias=float(bias / len(predicted)),
+        bias_error=float(np.sqrt(spread) / len(predicted)),
         # Windows share no points and their errors are independent; nested sets share them, and errors may add up.
         auc_error=float(np.sqrt(np.sum((widths * sds) ** 2)) if events == "window" else np.sum(widths * sds)),
-        histogram=np.histogram(predicted, NUM_HISTOGRAM_BINS, (0, 1))[0],
+        histogram=histogram,
         pivot=pivot,
     )
+
+
+def _event_sums(
+    predicted: np.ndarray, happened: np.ndarray, delta: float, pivot: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """What a curve needs of some points: sums over each window (counts, p̂, y, p̂(1 − p̂)), of the bias and of all
+    variances, and the histogram.
+    """
+    predicted, happened = predicted.astype(np.float64), happened.astype(np.float64)
+    window, widths = windows(predicted, delta)
+    variance = predicted * (1 - predicted)
+    terms = (np.ones(len(predicted)), predicted, happened, variance)
+    by_window = np.stack([np.bincount(window, term, len(widths)) for term in terms])
+    bias = np.sum(np.sign(predicted - pivot) * (predicted - happened))
+    return by_window, bias, np.sum(variance), np.histogram(predicted, NUM_HISTOGRAM_BINS, (0, 1))[0]
 
 
 def windows(predicted: np.ndarray, delta: float = DELTA) -> tuple[np.ndarray, np.ndarray]:

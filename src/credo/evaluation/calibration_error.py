@@ -158,12 +158,21 @@ def _confidence(predictive: ClassPredictive, y: Any) -> tuple[np.ndarray, np.nda
 def _class_average(predictive: ClassPredictive, y: Any, binned: Callable[[np.ndarray], np.ndarray]) -> Measure:
     labels = checked(predictive, y, ClassPredictive)
     several_classes(labels)
-    errors = [
-        _binned_error(probs, labels == label, bins)
-        for label, probs in enumerate(predictive.probs.T)
-        if np.any((bins := binned(probs)) >= 0)
-    ]
-    return lambda weights: np.mean([error(weights) for error in errors], axis=0)
+    # Of each class only the bins are kept, in few bytes: who belongs to which bin would be a matrix for each.
+    bins = [_in_few_bytes(binned(probs)) for probs in predictive.probs.T]
+    counted = [label for label, own in enumerate(bins) if np.any(own >= 0)]
+
+    def measure(weights: np.ndarray) -> np.ndarray:
+        total = np.zeros(len(weights))
+        for label in counted:
+            total += _binned_error(predictive.probs[:, label], labels == label, bins[label])(weights)
+        return total / len(counted) if counted else np.full(len(weights), np.nan)
+
+    return measure
+
+
+def _in_few_bytes(bins: np.ndarray) -> np.ndarray:
+    return bins.astype(np.min_scalar_type(-1 - int(bins.max(initial=0))))
 
 
 def _binned_error(predicted: np.ndarray, happened: np.ndarray, bins: np.ndarray) -> Measure:

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from credo._blocks import each_row
 from credo.data import Data, as_data, as_labels, filled, has_target
 from credo.predictive import ClassPredictive, Predictive, RegressionPredictive
 
@@ -80,9 +81,8 @@ def several_classes(labels: np.ndarray) -> None:
 
 
 def _require_finite(what: str, values: np.ndarray) -> None:
-    bad = ~np.isfinite(values)
-    if np.any(bad):
-        rows = np.unique(np.nonzero(bad)[0])
+    rows = np.flatnonzero(each_row(lambda some: ~np.isfinite(some).reshape(len(some), -1).all(1), values))
+    if len(rows):
         raise ValueError(
             f"the predicted {what} of {len(rows):,} rows are not finite, first in row {rows[0]}: look at "
             "posterior.diagnostics, and at the inputs of these rows"

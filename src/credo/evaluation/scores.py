@@ -10,6 +10,7 @@ import numpy as np
 from scipy import stats
 
 from credo import random
+from credo._blocks import each_row
 from credo.evaluation.checks import checked, judged
 from credo.evaluation.metric import Measure, mean_by_row, mean_of, mean_of_outputs, metric
 from credo.predictive import ClassPredictive, Predictive, RegressionPredictive
@@ -119,15 +120,22 @@ def top_k(predictive: ClassPredictive, y: Any, *, k: int = 5) -> Measure:
     num_classes = predictive.probs.shape[1]
     if not 1 <= k < num_classes:
         raise ValueError(f"k must lie between 1 and {num_classes - 1} for {num_classes} classes, got {k}")
-    return mean_of(np.any(np.argsort(-predictive.probs, axis=1, kind="stable")[:, :k] == labels[:, None], axis=1))
+
+    def is_among(probs: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        return np.any(np.argsort(-probs, axis=1, kind="stable")[:, :k] == labels[:, None], axis=1)
+
+    return mean_of(each_row(is_among, predictive.probs, labels))
 
 
 @metric("Brier score", better="lower")
 def brier(predictive: ClassPredictive, y: Any) -> Measure:
     """Σₖ (p̂ₖ − I(y = k))², summed over classes (Brier, 1950): from 0 to 2; twice the one-class form for two classes."""
     labels = checked(predictive, y, ClassPredictive)
-    happened = np.arange(predictive.probs.shape[1]) == labels[:, None]
-    return mean_of(np.sum((predictive.probs - happened) ** 2, axis=1))
+
+    def of_rows(probs: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        return np.sum((probs - (np.arange(probs.shape[1]) == labels[:, None])) ** 2, axis=1)
+
+    return mean_of(each_row(of_rows, predictive.probs, labels))
 
 
 def confusion_matrix(predictive: ClassPredictive, y: Any) -> np.ndarray:

@@ -143,11 +143,10 @@ class Distilled(Wrapper):
     def words(self) -> Guide:
         return self.guide
 
-    def describe(self, model: Model, data: Any) -> Needs:
+    def stores(self, model: Model) -> Needs:
         """What a run will hold in memory: the student, its optimiser, and a state of the sampler."""
-        bound = model if model.rows is not None else model.bind(data)
-        num = self._student(bound).num_parameters
-        return Needs(num, "1 student", working_precision().itemsize * (4 * num + 2 * bound.num_parameters))
+        num = self._student(model).num_parameters
+        return Needs(num, "1 student", working_precision().itemsize * (4 * num + 2 * model.num_parameters))
 
     def posterior(self, model: Model, outcome: Outcome) -> Student:
         weights = {name: np.asarray(leaf) for name, leaf in outcome.state.weights.items()}

@@ -10,13 +10,14 @@ import jax
 import numpy as np
 
 from credo import random
+from credo._machine import memory_told
 from credo.data import Data, as_data
 from credo.inference.auto import Choice, choose
 from credo.inference.engine.fit_folder import FitFolder, Place, identity_of
 from credo.inference.engine.stages import FitStages
 from credo.inference.ensemble.deep_ensemble import DeepEnsemble
+from credo.inference.fitting_memory import refuse_if_too_large
 from credo.inference.method import Method
-from credo.inference.needs import refuse_if_too_large
 from credo.inference.outcome import NonFiniteError, Outcome
 from credo.inference.registry import as_method
 from credo.inference.variational.vi import BayesByBackprop
@@ -27,6 +28,7 @@ from credo.posterior.architectures import Architectures
 from credo.typing import Batch, Theta
 
 
+@memory_told("fitting", "take fewer rows, draws or chains, or a smaller network")
 def fit(
     model: Model | Sequence[Model],
     data: Any,
@@ -104,7 +106,7 @@ class Job:
     def fit(self, model: Model, method: Method) -> Posterior:
         """One model: its starting points, the run, and the posterior in the user's units."""
         bound = model.bind(self.data)
-        _refuse_if_too_large([(method, bound)])
+        refuse_if_too_large([(method, bound)], self.data)
         batch = self.data.batch()
         bound = self._with_learned_xi(method, bound, batch)
         own, batch, held_out = self._on_features(method, bound, batch)
@@ -132,7 +134,7 @@ class Job:
         shares = method.dealt(len(models))
         bound = [model.bind(self.data) for model in models]
         Architectures(tuple(bound))  # refuses models that do not go together, before any of them is trained
-        _refuse_if_too_large(list(zip(shares, bound, strict=True)))
+        refuse_if_too_large(list(zip(shares, bound, strict=True)), self.data)
         parts: list[Any] = []
         for index, (model, share) in enumerate(zip(models, shares, strict=True)):
             # Seeds apart from each other, and from those of runs with the next seed.
@@ -222,8 +224,3 @@ def _split(data: Data, validation: Any, method: Method, suited: Callable[[Any], 
             "validation: some of its rows miss some of their targets, and those of the data do not; leave them out"
         )
     return data, held_out.with_scaling(data.scaling).batch()
-
-
-def _refuse_if_too_large(runs: Sequence[tuple[Method, Model]]) -> None:
-    needs = [method.describe(model, None) for method, model in runs]
-    refuse_if_too_large(type(runs[0][0]).__name__, needs, runs[0][0].words.if_too_large)

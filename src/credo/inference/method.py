@@ -2,13 +2,14 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Self
 
 import jax
 import numpy as np
 
 from credo import random
+from credo._machine import available_cores
 from credo._precision import working_precision
 from credo._text import nearest
 from credo.inference.guide import Guide
@@ -85,19 +86,34 @@ class Method(ABC):
         return self.guide
 
     def describe(self, model: Model, data: Any) -> Needs:
-        """What a run of this method will hold in memory."""
+        """What a run of this method will hold in memory; of a bound model without data, what it stores."""
         bound = model if model.rows is not None else model.bind(data)
+        stored = self.stores(bound)
+        if data is None:
+            return stored
+        seen, plan = bound.suited(data), self.plan()
+        num_rows = min(plan.batch_size or len(seen.x), len(seen.x))
+        at_once = plan.chains_at_once(bound.num_parameters, available_cores()) * self.networks_per_step
+        activations = at_once * bound.activation_bytes(num_rows)
+        return replace(stored, data_bytes=4 * (seen.x.size + seen.y.size), activation_bytes=activations)
+
+    def stores(self, model: Model) -> Needs:
+        """What is stored of a run on a bound model: draws, unless a method says otherwise."""
         plan = self.plan()
         draw = jax.eval_shape(
-            lambda theta: self.draw(bound, self.init(random.key(0), bound, theta, bound.example(), None)),
-            bound.template,
+            lambda theta: self.draw(model, self.init(random.key(0), model, theta, model.example(), None)),
+            model.template,
         )
         per_draw = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(draw))
         num_draws = plan.num_chains * plan.num_records_in_all if per_draw else plan.num_chains
-        num_bytes = num_draws * max(per_draw, working_precision().itemsize * bound.num_parameters) + self.extra_bytes(
-            bound.num_parameters
-        )
-        return Needs(bound.num_parameters, f"{num_draws:,} draw{'s' if num_draws != 1 else ''}", num_bytes)
+        least = working_precision().itemsize * model.num_parameters
+        num_bytes = num_draws * max(per_draw, least) + self.extra_bytes(model.num_parameters)
+        return Needs(model.num_parameters, f"{num_draws:,} draw{'s' if num_draws != 1 else ''}", num_bytes)
+
+    @property
+    def networks_per_step(self) -> int:
+        """How many networks a step of one chain runs side by side."""
+        return 1
 
     def extra_bytes(self, num_parameters: int) -> int:
         """Memory beside the draws: a dense mass matrix, a covariance."""
@@ -146,6 +162,10 @@ class Wrapper(Method):
     @property
     def words(self) -> Guide:
         return self.inner.words
+
+    @property
+    def networks_per_step(self) -> int:
+        return self.inner.networks_per_step
 
 
 def require_start(start: Any) -> None:

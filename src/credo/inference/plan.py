@@ -5,6 +5,12 @@ from typing import Any, Literal
 
 from credo._checks import LARGEST_COUNT
 
+# Chains in lock-step hold at most this many parameters together: their theta, its gradient and two moments, 16 bytes
+# per parameter, then stay in a core's second-level cache (512 kB). Measured on MLPs with minibatches of 64, processor
+# time per member beside that of a chain alone: 0.3 for 50 parameters, 0.75 for 3,000, 0.9 to 1 from 5,000 on. Past
+# 16,000, where no two chains fit, nothing is left to gain.
+PARAMETERS_PER_GROUP = 2**15
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -66,6 +72,17 @@ class Plan:
     def num_records_in_all(self) -> int:
         """Records of one chain, over all cycles."""
         return self.num_cycles * self.num_records
+
+    def group_size(self, num_parameters: int, num_workers: int) -> int:
+        """How many chains share a program: one, unless they can run in lock-step and it pays."""
+        if not self.lockstep:
+            return 1
+        share = -(-self.num_chains // num_workers)
+        return max(1, min(share, PARAMETERS_PER_GROUP // max(num_parameters, 1)))
+
+    def chains_at_once(self, num_parameters: int, num_workers: int) -> int:
+        """How many chains run at the same time."""
+        return min(self.num_chains, num_workers * self.group_size(num_parameters, num_workers))
 
     def warmup_left(self, step: int) -> int:
         """Steps of warm-up that are still to come in this cycle."""

@@ -7,20 +7,55 @@ What is outside the plate `data` is the prior, what is inside is the likelihood;
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
+from credo import _activations
+from credo.models.row_blocks import rows_of, sum_by_block
 from credo.models.sites import in_data_plate, is_seen, log_density
 from credo.models.summed import combinations, row_terms
 from credo.models.traced import Traced, any_key
 from credo.typing import Array, Batch, Key, Theta
 
+# Of one network on a batch, activations may take this much at once; a larger batch goes through it block by block.
+ACTIVATION_BYTES = 2**28
+# Batches of no more numbers than this are not looked at: their activations are never that many.
+FEW_INPUTS = 2**14
+
 
 @dataclass(frozen=True)
 class Densities(Traced):
     """A program with its log densities. See `Model` for the fields."""
+
+    # -- memory ----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def bytes_per_row(self) -> int:
+        """What the gradient of the log likelihood keeps of each row: the activations of the network."""
+        shapes = self._bound
+
+        def log_likelihood(theta: Theta, x: Array, y: Array) -> Array:
+            return self._log_sums_at_once(theta, Batch(x, y, _activations.NUM_ROWS), any_key)[1]
+
+        x = jax.ShapeDtypeStruct((_activations.NUM_ROWS, *shapes.x_shape[1:]), shapes.x_dtype)
+        y = jax.ShapeDtypeStruct((_activations.NUM_ROWS, *(shapes.y_shape or (0,))[1:]), shapes.y_dtype)
+        return _activations.bytes_per_row(log_likelihood, {**self.template, **self.xi_template}, x, y)
+
+    def activation_bytes(self, num_rows: int) -> int:
+        """What the activations of a batch take at once, at most."""
+        return min(num_rows * self.bytes_per_row, max(ACTIVATION_BYTES, self.bytes_per_row))
+
+    def num_blocks(self, batch: Batch) -> int:
+        """How many blocks of rows a batch is seen in: one, unless its activations would be too many at once."""
+        if self.rows is None or batch.x.size <= FEW_INPUTS:
+            return 1
+        num_rows = batch.x.shape[0]
+        return min(max(1, -(-num_rows * self.bytes_per_row // ACTIVATION_BYTES)), num_rows)
+
+    # -- densities -------------------------------------------------------------------------------------------
 
     def log_prior(self, theta: Theta) -> Array:
         """log p(theta) of the unconstrained theta, log-Jacobians and factors outside the plate included."""
@@ -63,6 +98,21 @@ class Densities(Traced):
         return log_prior, batch.total / batch.x.shape[0] * log_likelihood
 
     def _log_sums(
+        self, theta: Theta, batch: Batch, local: Callable[[], Key], moments: tuple[Theta, Theta] | None = None
+    ) -> tuple[Array, Array]:
+        """log p(theta), and Σ_batch log p(y | x, theta), in blocks of rows if need be."""
+        num_blocks = self.num_blocks(batch)
+        if num_blocks == 1:
+            return self._log_sums_at_once(theta, batch, local, moments)
+
+        def terms(rows: Batch, own: Callable[[Key], Key]) -> Array:
+            return self._log_sums_at_once(theta, rows, lambda: own(local()), moments)[1]
+
+        # The prior does not look at the rows, and is not computed for every block.
+        log_prior = self._log_sums_at_once(theta, rows_of(batch, 0, 1), local, moments)[0]
+        return log_prior, sum_by_block(terms, batch, num_blocks)
+
+    def _log_sums_at_once(
         self, theta: Theta, batch: Batch, local: Callable[[], Key], moments: tuple[Theta, Theta] | None = None
     ) -> tuple[Array, Array]:
         """log p(theta), and Σ_batch log p(y | x, theta)."""

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from credo import random
-from credo._blocks import block_size, by_block, joined
+from credo._blocks import block_size, by_block
 from credo.models.priors import Drawn, Parameter, Prior, draw, on_network, prior_at
 from credo.models.program import Model
 from credo.networks.cut import cut
@@ -49,7 +49,7 @@ class OnFeatures:
         """The same rows by their features, computed block by block."""
         x = np.asarray(batch.x)
         size = block_size(len(x), x[0].size, ROWS_AT_ONCE)
-        return batch._replace(x=jnp.asarray(joined(by_block(self.function, [x], size, what="Computing features"))))
+        return batch._replace(x=jnp.asarray(by_block(self.function, [x], size, what="Computing features")))
 
 
 def on_features(model: Model, num_rows: int) -> OnFeatures | None:

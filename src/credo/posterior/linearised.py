@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from credo._blocks import block_size, by_block, joined
+from credo._blocks import block_size, by_block
 from credo._precision import in_working_precision
 from credo.covariance import Root
 from credo.covariance.layers import Layer, layers_of
@@ -95,4 +95,4 @@ def _by_block(function: Any, numbers: int, linearisation: Linearisation, mean: T
     """function(linearisation, mean, root, rows)."""
     limit = NUMBERS_PER_BLOCK // (linearisation.num_outputs * max(numbers, 1))
     size = block_size(len(x), math.prod(x.shape[1:]), max(1, min(MAX_ROWS_PER_BLOCK, limit)))
-    return joined(by_block(partial(function, linearisation, mean, root), [x], size))
+    return by_block(partial(function, linearisation, mean, root), [x], size)

@@ -8,7 +8,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from credo._blocks import joined
 from credo._files import named
 from credo._precision import working_precision
 from credo._schema import checked
@@ -73,7 +72,7 @@ class Student(BasePosterior):
     def outputs(self, x: Any) -> np.ndarray:
         """The outputs of the network, (rows, outputs): everything that it says of each row."""
         inputs = np.asarray(self.scaling.inputs(self.inputs(x)), working_precision())
-        return joined(rows_by_block(partial(_outputs, self.model, self.theta), [inputs], num_passes=1))
+        return rows_by_block(partial(_outputs, self.model, self.theta), [inputs], num_passes=1)
 
     def predict(self, x: Any, *, num_draws: int | None = None, of: str | None = None) -> Predictive:
         """What the student says of p(y | x, D), from one pass of the network.

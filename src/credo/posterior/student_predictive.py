@@ -40,7 +40,7 @@ class StudentRegressionPredictive(RegressionPredictive):
 
     @cached_property
     def _moments(self) -> streaming.Moments:
-        table = np.concatenate(self._blocks(partial(_own, self.conditional_of.head)))
+        table = self._by_block(partial(_own, self.conditional_of.head))
         parts = np.split(table, 3, axis=-1)
         return streaming.Moments(np.ones(len(self)), *(part.reshape(self._target_shape) for part in parts))
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from credo._blocks import each_row
 from credo.predictive import streaming
 from credo.predictive.marginal import Predictive
 
@@ -37,7 +38,7 @@ class ClassPredictive(Predictive):
     @property
     def entropy(self) -> np.ndarray:
         """H[y] of the marginal: all uncertainty there is."""
-        return np.asarray(streaming.class_entropy(self.probs))
+        return each_row(lambda probs: np.asarray(streaming.class_entropy(probs)), self.probs)
 
     @property
     def aleatoric(self) -> np.ndarray:

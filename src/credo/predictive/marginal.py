@@ -18,7 +18,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from credo._blocks import block_size, by_block, joined
+from credo import _activations
+from credo._blocks import block_size, by_block
 from credo._checks import require_at_least, require_fraction
 from credo._machine import available_cores
 from credo._precision import in_working_precision, working_precision
@@ -27,6 +28,7 @@ from credo.predictive import streaming
 from credo.predictive.conditional import (
     ConditionalOf,
     is_normal,
+    mean_of,
 )
 from credo.predictive.laws import by_samples, name_without_cdf, occurrences
 from credo.predictive.quantiles import bytes_per_row, quantiles
@@ -35,6 +37,8 @@ from credo.typing import Array, Key, Theta, Tree
 # Activations of a block of rows should stay in a core's cache: 4,096 rows of 50 units are 0.8 MB.
 MAX_ROWS_PER_BLOCK = 4096
 MAX_INPUTS_PER_BLOCK = 2**20
+# Whatever the network, activations of a block take at most this many bytes per worker.
+MAX_ACTIVATION_BYTES = 2**28
 # Fewer passes of a row through the network are done before threads have started.
 PASSES_WORTH_THREADS = 4096
 # Where all draws of a block are needed at once (quantiles), they may take this many bytes per worker.
@@ -111,7 +115,7 @@ class Predictive:
         targets = self.targets(y)
         observed = is_observed(targets)
         function = partial(streaming.log_probs, self.conditional_of, not observed.all())
-        by_row = np.concatenate(self._blocks(function, np.asarray(self._in_model_units(targets))))
+        by_row = self._by_block(function, np.asarray(self._in_model_units(targets)))
         return by_row.T - self._log_scale(observed)
 
     def samples(self, key: Key, num: int) -> np.ndarray:
@@ -124,7 +128,7 @@ class Predictive:
         chosen = jax.random.choice(key, self.num_draws, (num,), p=jnp.asarray(self.weights))
         keys = jax.random.split(jax.random.fold_in(key, 1), num)
         function = partial(streaming.samples, self.conditional_of, chosen, keys)
-        by_row = np.concatenate(self._blocks(function, occurrences(self.x)))
+        by_row = self._by_block(function, occurrences(self.x))
         return self._to_units(np.moveaxis(by_row, 1, 0))
 
     @cached_property
@@ -132,7 +136,7 @@ class Predictive:
         """E[y | x, thetaᵢ] of every draw, (draws, data, output…): the sampled functions themselves."""
         outputs = jax.eval_shape(partial(streaming.functions, self.conditional_of), self.draws, self.x[:1]).shape[2:]
         self._refuse_if_large(self.num_draws, "functions", outputs)
-        by_row = np.concatenate(self._blocks(partial(streaming.functions, self.conditional_of)))
+        by_row = self._by_block(partial(streaming.functions, self.conditional_of))
         return self._to_units(np.moveaxis(by_row, 1, 0))
 
     # -- streaming -----------------------------------------------------------------------------------------
@@ -140,8 +144,7 @@ class Predictive:
     def fold(self, accumulator: streaming.Accumulator, *by_row: np.ndarray) -> Any:
         """Stream an accumulator over the draws; leaves come back with the rows as first axis."""
         weights = jnp.asarray(self.weights, working_precision())
-        blocks = self._blocks(partial(streaming.fold, self.conditional_of, accumulator, weights), *by_row)
-        return joined(blocks)
+        return self._by_block(partial(streaming.fold, self.conditional_of, accumulator, weights), *by_row)
 
     def _fold_targets(self, accumulator: streaming.Accumulator, y: Any) -> np.ndarray:
         """Stream over the draws with the targets; the last answer is kept, since many metrics ask the same."""
@@ -151,10 +154,25 @@ class Predictive:
             known = self._folds[accumulator] = (targets, np.asarray(self.fold(accumulator, targets)))
         return known[1]
 
-    def _blocks(self, function: Callable[..., Tree], *by_row: np.ndarray, max_rows: int | None = None) -> list[Tree]:
+    def _by_block(self, function: Callable[..., Tree], *by_row: np.ndarray, max_rows: int | None = None) -> Tree:
         """function(draws, x, *by_row) on blocks of rows of one size, spread over the cores."""
-        x = in_working_precision(self.x)
-        return rows_by_block(partial(function, self.draws), (x, *by_row), self.num_draws, max_rows=max_rows)
+        limit = min(max_rows or self._max_rows, self._max_rows)
+        return rows_by_block(
+            partial(function, self.draws), (in_working_precision(self.x), *by_row), self.num_draws, max_rows=limit
+        )
+
+    @cached_property
+    def _max_rows(self) -> int:
+        """The most rows of a block: fewer than usual where the network is wide."""
+        usual = min(MAX_ROWS_PER_BLOCK, max(1, MAX_INPUTS_PER_BLOCK // max(math.prod(self.x.shape[1:]), 1)))
+        # A layer has no more units than weights; where they share weights, as in images, the inputs are many.
+        num_weights = sum(math.prod(leaf.shape[1:]) for leaf in self.draws.values())
+        if working_precision().itemsize * num_weights * min(usual, len(self)) <= MAX_ACTIVATION_BYTES:
+            return usual
+        rows = jax.ShapeDtypeStruct((_activations.NUM_ROWS, *self.x.shape[1:]), working_precision())
+        theta = {name: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype) for name, leaf in self.draws.items()}
+        taken = _activations.bytes_per_row(lambda theta, x: mean_of(self.conditional_of(theta, x)), theta, rows)
+        return min(usual, max(1, MAX_ACTIVATION_BYTES // max(taken, 1)))
 
     def _refuse_if_large(self, num: int, what: str, outputs: tuple[int, ...]) -> None:
         num_bytes = working_precision().itemsize * num * len(self) * math.prod(outputs)
@@ -260,8 +278,8 @@ class RegressionPredictive(Predictive):
         max_rows = max(1, BYTES_PER_BLOCK // bytes_per_row(known.conditional_of, known.draws, self.x, self.num_draws))
         weights = jnp.asarray(self.weights, working_precision())
         function = partial(quantiles, known.conditional_of, weights, jnp.asarray(levels.ravel()))
-        blocks = known._blocks(function, max_rows=min(max_rows, MAX_ROWS_PER_BLOCK))
-        found = np.moveaxis(np.concatenate(blocks), 1, 0)
+        by_row = known._by_block(function, max_rows=max_rows)
+        found = np.moveaxis(by_row, 1, 0)
         return self._to_units(found).reshape(levels.shape + found.shape[1:])
 
     def interval(self, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
@@ -323,7 +341,7 @@ def as_levels(level: Any) -> np.ndarray:
 
 def rows_by_block(
     function: Callable[..., Tree], arrays: Sequence[np.ndarray], num_passes: int, *, max_rows: int | None = None
-) -> list[Tree]:
+) -> Tree:
     """function(*arrays) on blocks of rows of one size, spread over the cores where that is worth it.
 
     Arguments:

@@ -6,7 +6,8 @@ from typing import IO
 
 import numpy as np
 
-from credo._machine import total_memory
+from credo._machine import memory_limit
+from credo._text import size_in_words
 
 # Booleans, whole numbers, floats, dates, durations, texts and bytes.
 PLAIN = "biufMmUS"
@@ -45,8 +46,9 @@ def _arrays(path: Path) -> list[tuple[str, np.ndarray]]:
         with zipfile.ZipFile(path) as archive:
             entries = [entry for entry in archive.infolist() if entry.filename.endswith(".npy")]
             num_bytes = sum(entry.file_size for entry in entries)
-            if num_bytes > total_memory():
-                raise _Refused(f"holds {num_bytes / 2**30:,.1f} GiB of arrays, more than this machine has memory")
+            limit = memory_limit()
+            if num_bytes > limit.num_bytes:
+                raise _Refused(f"holds {size_in_words(num_bytes)} of arrays, and there are {limit}")
             return [(entry.filename.removesuffix(".npy"), _array(archive, entry)) for entry in entries]
     except MemoryError:
         raise

@@ -122,9 +122,8 @@ class ClosedForm(Method):
         """The optax optimiser that the name and the learning rate stand for."""
         return named_optimizer(self.optimizer, self.learning_rate)
 
-    def describe(self, model: Model, data: Any) -> Needs:
-        bound = model if model.rows is not None else model.bind(data)
-        num = bound.num_parameters
+    def stores(self, model: Model) -> Needs:
+        num = model.num_parameters
         # Spectrum, covariance and root in double precision; or the draws.
         stored = f"a full covariance of {num:,} of them, or {self.num_samples:,} draws"
         return Needs(num, stored, max(8 * 4 * num**2, working_precision().itemsize * self.num_samples * num))

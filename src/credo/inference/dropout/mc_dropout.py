@@ -127,12 +127,15 @@ class MCDropout(Ascent):
     def plan(self) -> Plan:
         return replace(super().plan(), learns_points=True, acts_inside=True)
 
-    def describe(self, model: Model, data: Any) -> Needs:
-        bound = model if model.rows is not None else model.bind(data)
-        num_masks = sum(place.num_units for place in self.places(bound))
+    @property
+    def networks_per_step(self) -> int:
+        return self.draws_per_step
+
+    def stores(self, model: Model) -> Needs:
+        num_masks = sum(place.num_units for place in self.places(model))
         # phi, its gradient, and two moments of the optimiser.
-        num_bytes = 4 * working_precision().itemsize * (bound.num_parameters + num_masks)
-        return Needs(bound.num_parameters, f"the weights, and masks for {num_masks:,} units", num_bytes)
+        num_bytes = 4 * working_precision().itemsize * (model.num_parameters + num_masks)
+        return Needs(model.num_parameters, f"the weights, and masks for {num_masks:,} units", num_bytes)
 
     def status_line(self, infos: DropoutInfo) -> str:
         return f"ELBO {float(np.mean(infos.elbo[-SMOOTHING_STEPS:])):.5g}"

@@ -42,11 +42,6 @@ SECONDS_PER_CHUNK = 0.25
 # because every chunk begins by clearing them.
 RECORDS_PER_CHUNK = 4096
 BYTES_PER_CHUNK = 2**22
-# Chains in lock-step hold at most this many parameters together: their theta, its gradient and two moments, 16 bytes
-# per parameter, then stay in a core's second-level cache (512 kB). Measured on MLPs with minibatches of 64, processor
-# time per member beside that of a chain alone: 0.3 for 50 parameters, 0.75 for 3,000, 0.9 to 1 from 5,000 on. Past
-# 16,000, where no two chains fit, nothing is left to gain.
-PARAMETERS_PER_GROUP = 2**15
 
 
 class Driver:
@@ -63,10 +58,7 @@ class Driver:
 
         Looking at held-out data is a branch that is rarely taken; chains in lock-step would take it at every step.
         """
-        if not self.plan.lockstep or held_out is not None:
-            return 1
-        share = -(-self.plan.num_chains // self.num_workers)
-        return max(1, min(share, PARAMETERS_PER_GROUP // max(self.model.num_parameters, 1)))
+        return 1 if held_out is not None else self.plan.group_size(self.model.num_parameters, self.num_workers)
 
     def device(self, worker: int) -> Any:
         """Where a worker computes; None for the only device there is."""

@@ -117,8 +117,8 @@ class DeepEnsemble(Wrapper):
         fewer = f"take fewer members, or, for each of them, {inner.if_too_large}"
         return replace(self.guide, if_non_finite=inner.if_non_finite, if_too_large=fewer)
 
-    def describe(self, model: Model, data: Any) -> Needs:
-        one = self.method.describe(model, data)
+    def stores(self, model: Model) -> Needs:
+        one = self.method.stores(model)
         return Needs(one.num_parameters, f"{self.members} × {one.stored}", self.members * one.num_bytes)
 
     def init(self, key: Key, model: Model, theta: Theta, data: Batch, held_out: Batch | None) -> Tree:

@@ -30,12 +30,13 @@ from credo.covariance.layout import Layout
 from credo.data import as_data
 from credo.diagnostics.laplace import LaplaceEvidence
 from credo.inference.engine.stages import FitStages
+from credo.inference.fitting_memory import refuse_if_too_large
 from credo.inference.guide import Guide
 from credo.inference.laplace.curvature import Curvature, Structure, check_kronecker, curvature_of
 from credo.inference.laplace.evidence import log_evidence_of, log_prior_of_latents, prior_precision, tuned_xi
 from credo.inference.laplace.row_sums import CurvatureKind, Problem, flattened, gradient
 from credo.inference.method import Method, Wrapper
-from credo.inference.needs import Needs, refuse_if_too_large
+from credo.inference.needs import Needs
 from credo.inference.outcome import Outcome, Stages
 from credo.inference.plan import Plan
 from credo.inference.point.map import MAP, MLE
@@ -119,19 +120,18 @@ class Laplace(Wrapper):
     def words(self) -> Guide:
         return replace(self.guide, if_non_finite=self.training.words.if_non_finite)
 
-    def describe(self, model: Model, data: Any) -> Needs:
-        bound = model if model.rows is not None else model.bind(data)
-        names = self.names(bound, _some_theta(bound))
-        num = sum(bound.template[name].size for name in names)
+    def stores(self, model: Model) -> Needs:
+        names = self.names(model, _some_theta(model))
+        num = sum(model.template[name].size for name in names)
         # Curvature and root, and a copy of one of them while it is decomposed.
         numbers = {"full": 3 * num**2, "diagonal": 3 * num, "low_rank": 3 * num * (self.rank + 1)}
         if self.structure not in numbers:
-            numbers[self.structure] = 3 * _numbers_in_blocks(bound, names, self.structure)
+            numbers[self.structure] = 3 * _numbers_in_blocks(model, names, self.structure)
         what = f"a {self.structure} covariance of {num:,} of them"
         return Needs(
-            bound.num_parameters,
+            model.num_parameters,
             what,
-            working_precision().itemsize * (numbers[self.structure] + 4 * bound.num_parameters),
+            working_precision().itemsize * (numbers[self.structure] + 4 * model.num_parameters),
         )
 
     def posterior(self, model: Model, outcome: Outcome) -> Gaussian:
@@ -163,7 +163,7 @@ class Laplace(Wrapper):
         """
         train = as_data(data)
         bound = model.bind(train)
-        refuse_if_too_large(type(self).__name__, [self.describe(bound, None)], self.words.if_too_large)
+        refuse_if_too_large([(self, bound)], train)
         batch = train.batch()
         began = time.perf_counter()
         theta = _completed(bound, *trained_theta(bound, params), batch, seed)

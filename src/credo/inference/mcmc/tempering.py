@@ -229,6 +229,10 @@ class ParallelTempering(FlatSampler):
             f"{infos.round_trips[-1]} round trips"
         )
 
+    @property
+    def networks_per_step(self) -> int:
+        return self.num_temperatures
+
     def extra_bytes(self, num_parameters: int) -> int:
         # Of each replica: the position, the inverse mass and its running estimate.
         return 5 * working_precision().itemsize * num_parameters * self.num_temperatures * self.num_chains

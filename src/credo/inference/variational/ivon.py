@@ -9,7 +9,7 @@ The prior enters in closed form where it is normal: its gradient at the mean, an
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -79,9 +79,8 @@ class IVON(Optimised):
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(f"{name} must lie between 0 and 1, got {getattr(self, name)}")
 
-    def describe(self, model: Model, data: Any) -> Needs:
-        bound = model if model.rows is not None else model.bind(data)
-        num = bound.num_parameters
+    def stores(self, model: Model) -> Needs:
+        num = model.num_parameters
         stored = f"a Gaussian of {2 * num:,} variational parameters ({num:,} means, {num:,} scales)"
         return Needs(num, stored, working_precision().itemsize * 5 * num)
 

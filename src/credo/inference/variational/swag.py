@@ -16,7 +16,7 @@ Maddox et al., "A simple baseline for Bayesian uncertainty in deep learning" (20
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -186,9 +186,8 @@ class SWAG(Ascent):
         # Iterates are collected in place, which the axis of several chains would not allow.
         return replace(super().plan(), num_records=records, num_warmup=self.num_warmup, lockstep=False)
 
-    def describe(self, model: Model, data: Any) -> Needs:
-        bound = model if model.rows is not None else model.bind(data)
-        num, columns = bound.num_parameters, self.num_columns
+    def stores(self, model: Model) -> Needs:
+        num, columns = model.num_parameters, self.num_columns
         kept = f" and the last {columns} iterates" if columns else ""
         # Beside these: theta, its gradient and the momentum.
         return Needs(

@@ -31,6 +31,7 @@ from credo.inference.variational import local_noise
 from credo.inference.variational.families import Family, as_family
 from credo.inference.variational.importance import evidence
 from credo.models.program import Model
+from credo.models.row_blocks import sum_by_block
 from credo.posterior import Flow, Gaussian
 from credo.typing import Array, Batch, Key, Theta, Tree
 
@@ -153,18 +154,18 @@ class BayesByBackprop(Ascent):
         fits = self.chosen_family.is_independent and _has_kernels(model)
         return "local" if fits else "weights"
 
-    def describe(self, model: Model, data: Any) -> Needs:
-        bound = model if model.rows is not None else model.bind(data)
-        of_root = self.chosen_family.num_parameters(bound.template)
-        num = bound.num_parameters + of_root
+    @property
+    def networks_per_step(self) -> int:
+        return self.draws_per_step
+
+    def stores(self, model: Model) -> Needs:
+        of_root = self.chosen_family.num_parameters(model.template)
+        num = model.num_parameters + of_root
         # phi, its gradient, and two moments of the optimiser.
         kind = "Gaussian" if self.chosen_family.is_gaussian else "flow"
-        parts = f"{bound.num_parameters:,} in its mean, {of_root:,} in its root"
-        return Needs(
-            bound.num_parameters,
-            f"a {kind} of {num:,} variational parameters ({parts})",
-            4 * num * working_precision().itemsize,
-        )
+        parts = f"{model.num_parameters:,} in its mean, {of_root:,} in its root"
+        num_bytes = 4 * num * working_precision().itemsize
+        return Needs(model.num_parameters, f"a {kind} of {num:,} variational parameters ({parts})", num_bytes)
 
     def status_line(self, infos: VIInfo) -> str:
         return f"ELBO {float(np.mean(infos.elbo[-SMOOTHING_STEPS:])):.5g}"
@@ -225,14 +226,18 @@ class BayesByBackprop(Ascent):
         moments = self._moments(model, phi.mean, root)
         log_prior, log_likelihood = model.log_parts(theta | phi.xi, batch, moments=moments, key=latents_key)
         if estimator in ("local", "flipout"):
-            log_likelihood = local_noise.apply(
-                lambda own: model.log_parts(own | phi.xi, batch, key=latents_key)[1],
-                theta,
-                phi.mean,
-                root.scale,
-                units_key,
-                kind=estimator,
-            )
+
+            def noisy(rows: Batch, own_key: Callable[[Key], Key]) -> Array:
+                return local_noise.apply(
+                    lambda own: model.log_likelihood(own | phi.xi, rows, key=own_key(latents_key)),
+                    theta,
+                    phi.mean,
+                    root.scale,
+                    own_key(units_key),
+                    kind=estimator,
+                )
+
+            log_likelihood = batch.total / batch.x.shape[0] * sum_by_block(noisy, batch, model.num_blocks(batch))
         return log_likelihood, -root.entropy() - log_prior
 
     def _moments(self, model: Model, mean: Theta, root: Root) -> tuple[Theta, Theta]:
