@@ -15,7 +15,7 @@ import credo
 from credo import testing
 from credo.inference.engine import checkpoint
 from tests.attack import damage
-from tests.attack.folders import bounded_memory, refusal
+from tests.attack.folders import bounded_memory
 from tests.attack.kinds import Case
 from tests.attack.outcomes import Outcome, Wrong, at_most, refused, require_sentence, right
 from tests.attack.writes import Recorder, State, recorded
@@ -64,7 +64,7 @@ def judged(fitted: testing.Case, place: Path, *, is_signed: bool) -> Outcome:
     go_on: Any = partial(fitted.fit, checkpoint=place, resume=True, progress=False)
     try:
         found = go_on()
-    except (refusal(), credo.NonFiniteError) as error:
+    except (credo.LoadError, credo.NonFiniteError) as error:
         require_sentence(error)
         return refused
     except OSError as error:

@@ -77,10 +77,6 @@ def _same(one: Any, other: Any) -> bool:
     )
 
 
-def refusal() -> type[Exception]:
-    return getattr(credo, "LoadError", ValueError)
-
-
 def prepare(folder: Path) -> Case:
     known = [Entry(entry, folder / "tables") for entry in corpus.entries(folder)]
 
@@ -107,7 +103,7 @@ def prepare(folder: Path) -> Case:
 def judged(entry: Entry, place: Path, *, is_signed: bool, is_asked: bool) -> Outcome:
     try:
         loaded = entry.load(place)
-    except refusal() as error:
+    except credo.LoadError as error:
         require_sentence(error)
         return refused
     if not is_signed and not entry.same(loaded):

@@ -9,7 +9,6 @@ import numpy as np
 
 import credo
 from tests.attack import corpus, forks
-from tests.attack.folders import refusal
 from tests.attack.kinds import Case
 from tests.attack.outcomes import Outcome, Wrong, require_one_line, require_sentence, right
 from tests.attack.saved import require_same
@@ -94,7 +93,7 @@ def saved_while_loaded(rng: np.random.Generator, library: forks.Library, place: 
         for _ in range(LOADS):
             try:
                 found = credo.testing.pack(credo.load(place / "it"))[1]
-            except refusal() as error:
+            except credo.LoadError as error:
                 require_sentence(error)
                 continue
             if not any(same(found, one) for one in expected):
