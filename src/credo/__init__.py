@@ -7,8 +7,7 @@ and where it lives, stands in `__init__.pyi`.
 """
 
 import sys
-from threading import RLock
-from typing import Any
+from _thread import RLock  # of `threading`, which takes longer to import
 
 import lazy_loader
 
@@ -19,7 +18,7 @@ _load, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 _LOADING = RLock()
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     # An import inside an import, `from credo import random`, must not wait: who holds the lock may wait for the outer.
     if sys._getframe(1).f_globals.get("__name__") == "importlib._bootstrap":
         raise AttributeError(name)  # Python then imports the module of that name, if there is one

@@ -12,11 +12,11 @@ nothing else: whatever is compiled, and the cached properties of a model, come b
 
 import os
 import sys
-import threading
+from _thread import RLock  # of `threading`, which takes longer to import
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-_LOCK = threading.RLock()
+_LOCK = RLock()
 # The processes that were forked after JAX had computed in them: their children inherit this, but not JAX's threads.
 _FORKED: set[int] = set()
 
