@@ -19,7 +19,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from credo._stopping import STOP
-from credo._text import size_in_words
+from credo._text import in_one_line, size_in_words
 
 # The suffix of files that a killed process leaves behind.
 PARTIAL = ".partial"
@@ -30,8 +30,15 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 MAX_DEPTH = 50
 
 
+# Damage can be long: of what it is quoted by, this many characters are enough.
+MAX_CHARACTERS = 600
+
+
 class LoadError(ValueError):
     """What was saved cannot be read: it is damaged, incomplete, of another version, or not what it says it is."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(in_one_line(message, MAX_CHARACTERS))
 
 
 def put(path: Path, write: Callable[[Path], Any], *, num_bytes: int | None = None) -> None:

@@ -87,7 +87,7 @@ class FirstManifest(Manifest, frozen=True):
     @classmethod
     def of(cls, path: Path, content: dict[str, Any]) -> Self:
         posterior = {name: value for name, value in content.items() if name != "arrays_sha256"}
-        files = {content.get("arrays"): content.get("arrays_sha256")}
+        files = {checked(path, content.get("arrays"), FileName): content.get("arrays_sha256")}
         return checked(path, {"files": files, "posterior": posterior}, cls)
 
 

@@ -26,6 +26,19 @@ Sha256 = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
 FileName = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=200)]
 
 
+# What code raises that is given something else than it was written for.
+BROKEN = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    RuntimeError,
+    StopIteration,
+    TypeError,
+    ValueError,
+)
+
+
 @contextmanager
 def reading(source: Any, what: str) -> Iterator[None]:
     """Where something is made again of a description that was read: what does not fit together is a LoadError."""
@@ -33,8 +46,8 @@ def reading(source: Any, what: str) -> Iterator[None]:
         yield
     except LoadError:
         raise
-    except (ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
-        said = str(error).strip().partition("\n")[0][:300] or type(error).__name__
+    except BROKEN as error:
+        said = str(error).strip().partition("\n")[0] or type(error).__name__
         raise LoadError(f"{source} cannot be read: its {what} does not fit together ({said})") from error
 
 
@@ -53,7 +66,7 @@ def checked(source: Any, stored: Any, kind: type[T]) -> T:
             raise LoadError(f"{source} is damaged: {kind.__name__} has no field {strange[0]!r}")
     try:
         return msgspec.convert(stored, kind)
-    except (msgspec.ValidationError, RecursionError, OverflowError) as error:
+    except (msgspec.ValidationError, RecursionError, OverflowError, UnicodeError) as error:
         name = getattr(kind, "__name__", "a value")
         raise LoadError(f"{source} is damaged: {name} does not hold what it should ({error})") from error
 

@@ -45,5 +45,15 @@ def visible(text: str) -> str:
     return "".join(_escaped(letter) if unicodedata.category(letter) in OBEYED else letter for letter in text)
 
 
+def in_one_line(text: str, max_characters: int) -> str:
+    """Text for a sentence: no line ends, no characters that a terminal would obey, and not too much of it.
+
+    >>> in_one_line("two\\nlines", 20), in_one_line("endless", 3)
+    ('two lines', 'end…')
+    """
+    line = visible(" ".join(text.split()))
+    return line if len(line) <= max_characters else f"{line[:max_characters]}…"
+
+
 def _escaped(letter: str) -> str:
     return letter if letter in "\n\t\u200c\u200d" else letter.encode("unicode_escape").decode()

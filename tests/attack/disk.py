@@ -31,7 +31,7 @@ def prepare(folder: Path) -> Case:
     disk = Disk(Path(tempfile.mkdtemp(dir=folder)))
     tables, run = folder / "tables", folder / "runs" / "map"
     config = folder / "disk.toml"
-    corpus.config_of("map", tables / "train.csv").write(config)
+    config.write_bytes(corpus.config_of("map", tables / "train.csv").to_toml())
 
     def case(rng: np.random.Generator) -> Outcome:
         what, pages = rng.integers(10), int(rng.integers(0, 24))

@@ -15,7 +15,7 @@ import polars as pl
 
 from credo._files import LoadError, parsed, put_bytes, read_bytes, require_unaltered, signed
 from credo._schema import Count, checked
-from credo._text import nearest
+from credo._text import in_one_line, nearest
 from credo.data import Data, is_observed
 from credo.tables.columns import ALL_ROWS, Column, Dropped, Numeric, RowNumbers, Task, Unknown, column_from_dict
 from credo.tables.files import Table, open_table
@@ -297,4 +297,6 @@ def _require_column(table: Table, name: str, why: str) -> None:
 
 
 def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names[:12]) + (f", … ({len(names)} in all)" if len(names) > 12 else "")
+    return ", ".join(in_one_line(name, 60) for name in names[:12]) + (
+        f", … ({len(names)} in all)" if len(names) > 12 else ""
+    )
