@@ -58,6 +58,7 @@ x = np.linspace(-1, 1, 12)[:, None]
 
 
 PAGES = (
+    "memory.md",
     "priors.md",
     "conditions.md",
     "missing_targets.md",
