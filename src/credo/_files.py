@@ -178,11 +178,15 @@ def _as_os_error(path: Path, error: SafetensorError) -> OSError:
 def read_arrays(path: Path, expected: str) -> dict[str, np.ndarray]:
     """Read arrays, after verifying the checksum of their file."""
     require_inside(path)
-    if checksum(path) != expected:
-        raise LoadError(f"{path} is damaged: it was cut short or altered after it was saved")
     try:
+        if checksum(path) != expected:
+            raise LoadError(f"{path} is damaged: it was cut short or altered after it was saved")
         # The header is checked against the size of the file before anything is allocated.
         return load_file(path)
+    except OSError as error:
+        raise LoadError(f"{path} cannot be read: {error.strerror or error}") from error
+    except LoadError:
+        raise
     except (SafetensorError, KeyError, TypeError, ValueError, OverflowError) as error:
         raise LoadError(f"{path} is damaged: it does not hold arrays ({error})") from error
 

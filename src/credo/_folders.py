@@ -15,9 +15,12 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from credo._files import PARTIAL, LoadError, put_bytes, remove_partial, sync
 from credo._manifest import MANIFEST, Manifest, is_ours
+
+T = TypeVar("T")
 
 NEXT = ".next"
 # Among the files that count: they take the place of a run, whose other files must go.
@@ -123,6 +126,19 @@ def opened(folder: Path) -> Manifest:
         except CheckpointError as error:
             raise LoadError(f"{folder} is being replaced, and is not whole yet: {error}") from error
     return Manifest.read(folder)
+
+
+def read_whole(folder: Path, read: Callable[[Manifest], T]) -> T:
+    """What `read` makes of a folder with that manifest; once more where another process has replaced it meanwhile."""
+    held = opened(folder)
+    while True:
+        try:
+            return read(held)
+        except LoadError:
+            now = opened(folder)
+            if now == held:
+                raise
+            held = now
 
 
 def unwritable(folder: Path, error: OSError) -> CheckpointError:

@@ -64,7 +64,10 @@ def judged(fitted: testing.Case, place: Path, *, is_signed: bool) -> Outcome:
     go_on: Any = partial(fitted.fit, checkpoint=place, resume=True, progress=False)
     try:
         found = go_on()
-    except (credo.LoadError, credo.NonFiniteError) as error:
+    except (ValueError, credo.NonFiniteError) as error:
+        # What the fit is may be damaged too: then it is another's.
+        if not isinstance(error, credo.LoadError | credo.NonFiniteError) and "holds another run" not in str(error):
+            raise
         require_sentence(error)
         return refused
     except OSError as error:

@@ -141,7 +141,7 @@ class Library:
         path = self.folder / f"{method}-{other:d}-{seed}.toml"
         if not path.exists():
             made: Config = config_of(method, self.tables / ("other/train.csv" if other else "train.csv"), seed=seed)
-            made.write(path)
+            path.write_bytes(made.to_toml())
         return path
 
     def run(self, config: Path) -> Path:

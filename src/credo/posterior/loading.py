@@ -13,8 +13,8 @@ import numpy as np
 from credo import models, networks
 from credo._concurrency import require_own_jax
 from credo._files import LoadError, group_of
-from credo._folders import opened
-from credo._manifest import MANIFEST
+from credo._folders import read_whole
+from credo._manifest import MANIFEST, Manifest
 from credo._precision import working_precision
 from credo._schema import Count, FileName, checked, reading
 from credo._version import __version__
@@ -57,9 +57,15 @@ def load(
 
     Where it was fitted with several models, both are lists, with None for those that need none.
     """
-    require_own_jax()
     source = Path(folder)
-    whole = opened(source)
+    return read_whole(source, lambda whole: read_posterior(source, whole, network=network, model=model, inputs=inputs))
+
+
+def read_posterior(
+    source: Path, whole: Manifest, *, network: Any = None, model: Any = None, inputs: Mapping[str, Any] | None = None
+) -> Any:
+    """The posterior in a folder with that manifest; the others as in `load`."""
+    require_own_jax()
     if whole.posterior is None:
         raise LoadError(f"{source} holds a run that has not ended; fit it again with resume=True to continue")
     arrays = whole.arrays(source, checked(source / MANIFEST, whole.posterior.get("arrays"), FileName))
@@ -90,7 +96,7 @@ def _tell_precision(source: Path, provenance: Provenance) -> None:
             f"{source} was fitted in double precision, and JAX is set to single: predictions are rounded to about "
             'seven digits; for all of them, call jax.config.update("jax_enable_x64", True) first, or set '
             "JAX_ENABLE_X64=1",
-            stacklevel=3,
+            stacklevel=5,
         )
 
 

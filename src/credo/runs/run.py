@@ -16,7 +16,7 @@ import polars as pl
 
 from credo import networks
 from credo._files import PARTIAL, LoadError, checksum
-from credo._folders import NEXT, holds_a_run, locked, opened
+from credo._folders import NEXT, holds_a_run, locked, opened, read_whole
 from credo._manifest import Manifest
 from credo._text import nearest
 from credo._version import __version__
@@ -30,7 +30,8 @@ from credo.inference.registry import name_of
 from credo.inference.settings import build, settings_of
 from credo.models import classification, regression, tasks
 from credo.models.program import Model
-from credo.posterior import Posterior, load
+from credo.posterior import Posterior
+from credo.posterior.loading import read_posterior
 from credo.runs.config import CONFIG, Config
 from credo.runs.prior import prior_in_words, prior_of
 from credo.tables.columns import Unknown
@@ -110,10 +111,7 @@ class Run:
             raise FileNotFoundError(f"{source} does not exist; name the folder of a run")
         if not is_run(source):
             raise LoadError(f"{source} is not a run of credo: it has no {CONFIG}")
-        held = opened(source)
-        if held.posterior is None:
-            raise LoadError(f"{source} holds a run that has not ended; fit it again with resume=True to continue")
-        return cls(source, *_begun(source, held), load(source))
+        return read_whole(source, lambda held: cls(source, *_begun(source, held), read_posterior(source, held)))
 
     def predict(
         self, file: str | Path, *, level: float = 0.95, keep: Sequence[str] = (), unknown: Unknown = "error"

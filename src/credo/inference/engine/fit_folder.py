@@ -104,8 +104,8 @@ class FitFolder(AbstractContextManager["FitFolder"]):
         different += sorted(name for name in files if held.files.get(name) != files[name])
         if different:
             raise ValueError(
-                f"{self.folder} holds another run: its {_listed(different)} differ; pass what it was begun with, "
-                "or choose another folder"
+                f"{self.folder} holds another run: its {_listed(different)} differ{'s' * (len(different) == 1)}; pass "
+                "what it was begun with, or choose another folder"
             )
         for name in self.place.files:
             held.file(self.folder, name)  # which refuses one that was altered
