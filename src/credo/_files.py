@@ -30,6 +30,8 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 MAX_DEPTH = 50
 
 
+# A table of 100,000 columns takes a tenth of this to describe: what is larger is not read.
+MAX_TEXT_BYTES = 2**28
 # Damage can be long: of what it is quoted by, this many characters are enough.
 MAX_CHARACTERS = 600
 
@@ -105,6 +107,8 @@ def read_bytes(path: Path) -> bytes:
     """The content of a file of a saved folder."""
     require_inside(path)
     try:
+        if path.stat().st_size > MAX_TEXT_BYTES:
+            raise LoadError(f"{path} is damaged: it is larger than {size_in_words(MAX_TEXT_BYTES)}")
         return path.read_bytes()
     except OSError as error:
         raise LoadError(f"{path} cannot be read: {error.strerror}") from error

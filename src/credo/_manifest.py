@@ -94,8 +94,8 @@ class FirstManifest(Manifest, frozen=True):
 def is_ours(folder: Path) -> bool:
     """Whether a folder has a manifest that credo wrote, be it damaged; others have files of that name too."""
     try:
-        return FORMAT.encode() in (folder / MANIFEST).read_bytes()
-    except OSError:
+        return FORMAT.encode() in read_bytes(folder / MANIFEST)
+    except LoadError:
         return False
 
 

@@ -65,8 +65,8 @@ def judged(fitted: testing.Case, place: Path, *, is_signed: bool) -> Outcome:
     try:
         found = go_on()
     except (ValueError, credo.NonFiniteError) as error:
-        # What the fit is may be damaged too: then it is another's.
-        if not isinstance(error, credo.LoadError | credo.NonFiniteError) and "holds another run" not in str(error):
+        # What the fit is may be damaged too: then the folder holds something else.
+        if not isinstance(error, credo.LoadError | credo.NonFiniteError) and "choose another folder" not in str(error):
             raise
         require_sentence(error)
         return refused

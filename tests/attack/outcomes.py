@@ -37,7 +37,7 @@ class Fault:
         kind, where = type(error).__name__, place_of(error.__traceback__)
         name = error.what if isinstance(error, Wrong) else f"{kind} in {where}"
         notes = "\n".join(getattr(error, "__notes__", ()))
-        last = "".join(traceback.format_tb(error.__traceback__, limit=-4))
+        last = "".join(traceback.format_tb((error.__cause__ or error).__traceback__, limit=-4))
         return cls(
             name, "\n".join(part for part in (f"{kind}: {shortened(str(error))}", shortened(notes), last) if part)
         )
