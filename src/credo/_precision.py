@@ -39,7 +39,7 @@ def in_working_precision(tree: Tree) -> Tree:
     other = np.dtype(np.float32 if precision == np.float64 else np.float64)
 
     def cast(leaf: Any) -> Any:
-        return leaf.astype(precision) if getattr(leaf, "dtype", None) == other else leaf
+        return leaf.astype(precision) if hasattr(leaf, "dtype") and leaf.dtype == other else leaf
 
     return jax.tree.map(cast, tree)
 

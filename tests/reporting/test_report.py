@@ -108,9 +108,9 @@ def test_a_page_is_whole_or_not_there(tmp_path: Path, monkeypatch: pytest.Monkey
     data, target = exact.linear_data(20), tmp_path / "page.html"
     target.write_text("the old page")
 
-    def full(self: Path, text: str, **_: str) -> int:
-        with self.open("w") as file:
-            file.write(text[:100])
+    def full(self: Path, content: bytes) -> int:
+        with self.open("wb") as file:
+            file.write(content[:100])
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:

@@ -146,7 +146,7 @@ def _checked(name: str, value: Any, now: Any, kind: Any) -> Any:
     value = _built(name, as_value(value), now)
     if not _fits(value, kind):
         raise ValueError(f"{name} is {now!r} by default, and cannot be {value!r}; pass a value of that type")
-    return float(value) if type(now) is float else value
+    return float(value) if type(now) is float and isinstance(value, int) else value
 
 
 def _fits(value: Any, kind: Any) -> bool:

@@ -109,7 +109,7 @@ class Encoding:
             if column not in (name, task_column)
         )
         if not any(column.is_used for column in columns):
-            said = "; ".join(f"{column.name}: {column.says}" for column in columns)
+            said = in_one_line("; ".join(f"{column.name}: {column.says}" for column in columns), 1_000)
             raise ValueError(
                 f"{table.path} has no column to predict {name!r} from ({said or 'it has no other column'})"
             )

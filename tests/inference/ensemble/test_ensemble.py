@@ -786,7 +786,7 @@ def test_saved_and_loaded_is_the_same(inner: object, tmp_path) -> None:
 
 def test_unknown_kind_is_refused(mixture: Mixture, tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
     mixture.save(tmp_path / "run")
-    assert json.loads((tmp_path / "run" / MANIFEST).read_text())["kind"] == "mixture"
+    assert json.loads((tmp_path / "run" / MANIFEST).read_text())["posterior"]["kind"] == "mixture"
     monkeypatch.delitem(KINDS, "mixture")
     with pytest.raises(ValueError, match=r"of the kind 'mixture'.*install a newer credo"):
         credo.load(tmp_path / "run", model=credo.Model(square))
