@@ -5,6 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from credo._text import in_one_line
+
 
 def numbers(argument: str, values: ArrayLike) -> np.ndarray:
     """Values of any array-like type as an array of numbers with at least one row."""
@@ -40,7 +42,7 @@ def require_finite(
     row, *rest = map(int, bad[0])
     place = f"row {row}"
     if len(rest) == 1:
-        place += f", column {rest[0]}" + (f" ({names[rest[0]]})" if names is not None else "")
+        place += f", column {rest[0]}" + (f" ({in_one_line(names[rest[0]], 60)})" if names is not None else "")
     elif rest:
         place += f", position {tuple(rest)}"
     raise ValueError(

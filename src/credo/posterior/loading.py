@@ -172,7 +172,8 @@ def _unpacked(stored: Stored, *, scaling: Scaling, probes: np.ndarray | None, is
             )
             for index, config in enumerate(stored.field("members", list[dict[str, Any]]))
         ]
-    return KINDS[kind].from_parts(stored, **common)
+    with reading(stored.source, kind):
+        return KINDS[kind].from_parts(stored, **common)
 
 
 def _inputs(
