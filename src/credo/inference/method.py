@@ -95,7 +95,9 @@ class Method(ABC):
         num_rows = min(plan.batch_size or len(seen.x), len(seen.x))
         at_once = plan.chains_at_once(bound.num_parameters, available_cores()) * self.networks_per_step
         activations = at_once * bound.activation_bytes(num_rows)
-        return replace(stored, data_bytes=4 * (seen.x.size + seen.y.size), activation_bytes=activations)
+        return replace(
+            stored, data_bytes=working_precision().itemsize * (seen.x.size + seen.y.size), activation_bytes=activations
+        )
 
     def stores(self, model: Model) -> Needs:
         """What is stored of a run on a bound model: draws, unless a method says otherwise."""
