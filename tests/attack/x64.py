@@ -12,7 +12,7 @@ from credo import testing
 from credo.inference.registry import METHODS
 from tests.attack import forks
 from tests.attack.kinds import Case
-from tests.attack.outcomes import Outcome, Wrong, require_one_line, right
+from tests.attack.outcomes import Outcome, Wrong, require_one_line, require_sentence, right
 from tests.contract.test_methods import PRIORS, TINY
 
 
@@ -35,7 +35,12 @@ def prepare(folder: Path) -> Case:
 def in_double_precision(name: str, seed: int, folder: Path) -> None:
     jax.config.update("jax_enable_x64", True)
     case = testing.Case(METHODS[name](**TINY[name]), PRIORS.get(name))
-    posterior = case.fit(seed=seed)
+    try:
+        posterior = case.fit(seed=seed)
+    except credo.NonFiniteError as error:
+        # A sampler with tiny settings may start where it cannot stay, and says so in either precision.
+        require_sentence(error)
+        return
     draws = posterior.sample(credo.random.key(0), 2)
     if others := [leaf.dtype for leaf in draws.values() if leaf.dtype != np.float64]:
         raise Wrong(f"{name}: draws in double precision have the dtype {others[0]}")

@@ -9,7 +9,7 @@ from typing import IO
 import numpy as np
 import polars as pl
 
-from credo._files import put
+from credo._files import LoadError, put
 from credo.predictive import ClassPredictive, Predictive
 from credo.tables.target import Target
 
@@ -35,6 +35,8 @@ def prediction_frame(prediction: Predictive, target: Target, *, level: float = 0
         lower, upper = prediction.interval(level)
         return pl.DataFrame(answers | {"lower": lower, "upper": upper})
     probs = prediction.probs
+    if probs.shape[1] != len(target.labels):
+        raise LoadError(f"the columns name {len(target.labels)} classes of {target.name!r}, the model {probs.shape[1]}")
     return pl.DataFrame(
         {f"p_{label}": probs[:, place] for place, label in enumerate(target.labels)}
         | {
