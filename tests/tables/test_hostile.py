@@ -13,37 +13,24 @@ import pytest
 from credo._machine import MemoryLimit
 from credo.tables import Dropped, Encoding, Numeric, arrays, files, open_table
 from credo.tables.predictions import write
+from tests.tables.conftest import rows
 
 Y = [1.5, 2.5, 4.0]
-
-
-@pytest.fixture
-def file(tmp_path):
-    def write(content, name="t.csv"):
-        path = tmp_path / name
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return path
-
-    return write
-
-
-def rows(path):
-    return [row for batch in open_table(path).batches() for row in batch.iter_rows()]
 
 
 # -- text ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("text", ["a,b\r1,x\r2,y\r", "a,b\r1,x\r2,y", 'a,"b"\r1,"x"\r\r2,y\r', "\ufeffa,b\r1,x\r2,y"])
-def test_carriage_returns_end_rows(file, text):
-    assert open_table(file(text)).columns == ("a", "b")
-    assert rows(file(text)) == [("1", "x"), ("2", "y")]
+def test_carriage_returns_end_rows(written, text):
+    assert open_table(written(text)).columns == ("a", "b")
+    assert rows(written(text)) == [("1", "x"), ("2", "y")]
 
 
-def test_short_rows_miss_their_last_cells_wherever_they_stand(file, monkeypatch):
+def test_short_rows_miss_their_last_cells_wherever_they_stand(written, monkeypatch):
     monkeypatch.setattr(files, "BLOCK_BYTES", 4)
     monkeypatch.setattr(files, "BYTES_PER_COLUMN", 1)
-    assert rows(file("a,b\n1\n2,x\n3\n")) == [("1", None), ("2", "x"), ("3", None)]
+    assert rows(written("a,b\n1\n2,x\n3\n")) == [("1", None), ("2", "x"), ("3", None)]
 
 
 PACKED = gzip.compress(b"a,b\n" + b"".join(b"%d,%d\n" % (n, n * n) for n in range(5000)))
@@ -63,14 +50,14 @@ PACKED = gzip.compress(b"a,b\n" + b"".join(b"%d,%d\n" % (n, n * n) for n in rang
         (b"a,b\n1,x\n2,\xff\n", "t.csv", "UTF-8 .* in line 3"),
     ],
 )
-def test_text_that_is_no_table_is_refused(file, content, name, message):
+def test_text_that_is_no_table_is_refused(written, content, name, message):
     with pytest.raises(ValueError, match=message):
-        rows(file(content, name))
+        rows(written(content, name))
 
 
-def test_the_line_is_told_beyond_the_first_block(file, monkeypatch):
+def test_the_line_is_told_beyond_the_first_block(written, monkeypatch):
     monkeypatch.setattr(files, "BLOCK_BYTES", 64)
-    path = file(b"a,b\n" + b"1,2\n" * 500 + b"1,\xe9\n")
+    path = written(b"a,b\n" + b"1,2\n" * 500 + b"1,\xe9\n")
     with pytest.raises(ValueError, match="in line 502"):
         rows(path)
 
@@ -191,15 +178,15 @@ def test_damage_within_a_parquet_file_is_told(tmp_path):
 
 
 @pytest.mark.parametrize("cells", [["u", "v", "u"], ["1", "2", "1"], ["yes", "no", "yes"]])
-def test_a_column_may_be_called_count(file, cells):
-    path = file("count,y\n" + "".join(f"{cell},{n}\n" for n, cell in enumerate(cells)))
+def test_a_column_may_be_called_count(written, cells):
+    path = written("count,y\n" + "".join(f"{cell},{n}\n" for n, cell in enumerate(cells)))
     assert Encoding.learn(path, "y").columns[0].name == "count"
     assert Encoding.learn(path, "count").target.labels == tuple(sorted(set(cells)))
 
 
-def test_the_target_cannot_be_dropped(file):
+def test_the_target_cannot_be_dropped(written):
     with pytest.raises(ValueError, match="'y' is the target, and cannot be left out; take it out of drop"):
-        Encoding.learn(file("a,y\n1,2\n2,3\n"), "y", drop=["y"])
+        Encoding.learn(written("a,y\n1,2\n2,3\n"), "y", drop=["y"])
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "npz"])

@@ -22,7 +22,16 @@ import jax.numpy as jnp
 import msgspec
 import numpy as np
 
-from credo._files import LoadError, read_arrays, read_json, remove_partial, require_unaltered, write_arrays, write_json
+from credo._files import (
+    LoadError,
+    group_of,
+    read_arrays,
+    read_json,
+    remove_partial,
+    require_unaltered,
+    write_arrays,
+    write_json,
+)
 from credo._folders import unwritable
 from credo._schema import Count, FileName, Positive, Seconds, Sha256, checked
 from credo.inference.engine.chain import Chain
@@ -154,7 +163,7 @@ class Written:
         arrays = read_arrays(self.path.with_name(name), checksum)
         self._require_chains(arrays, len(chains))
         for index, chain in enumerate(chains):
-            chain.state = _filled(self.path, chain.state, _group(arrays, f"{index}/"))
+            chain.state = _filled(self.path, chain.state, group_of(arrays, str(index)))
             chain.step, chain.num_kept = self.unit.step, self.unit.num_kept
             chain.finished = self.unit.finished
 
@@ -166,7 +175,7 @@ class Written:
             self._require_chains(arrays, len(chains))
             for index, chain in enumerate(chains):
                 for kind in RECORDS:
-                    found = _group(arrays, f"{index}/{kind}/")
+                    found = group_of(arrays, f"{index}/{kind}")
                     # A method that keeps no draws has pieces without arrays.
                     if found or not jax.tree.leaves(like[kind]):
                         getattr(chain, kind).append(_filled(self.path, like[kind], found, records=True))
@@ -223,10 +232,6 @@ def _filled(path: Path, like: Tree, leaves: dict[str, np.ndarray], *, records: b
             for leaf, value in zip(old, new, strict=True)
         ],
     )
-
-
-def _group(arrays: dict[str, np.ndarray], start: str) -> dict[str, np.ndarray]:
-    return {name.removeprefix(start): value for name, value in arrays.items() if name.startswith(start)}
 
 
 def _is_key(leaf: Any) -> bool:
