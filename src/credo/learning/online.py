@@ -205,9 +205,7 @@ class Online:
     def save(self, folder: str | Path) -> None:
         """Write the learner into a folder: `credo.Online.load` goes on from there, `credo.load` reads its posterior."""
         if self.learned is None:
-            raise ValueError(
-                "the learner has not seen any data, so there is nothing to save; call update first"
-            )
+            raise ValueError("the learner has not seen any data, so there is nothing to save; call update first")
         online_folder.save(self.learned, self.method, self.settings, folder)
 
     @classmethod
