@@ -123,8 +123,11 @@ class Job:
             own = Believed.of(own, self.belief, self.kept)
 
         def placed(posterior: Any) -> Posterior:
-            whole = posterior if own is bound else posterior.with_model(lambda found: bound.freeze(found.frozen_xi))
+            whole = posterior if own is bound else posterior.with_model(restored)
             return whole.placed(self.data)
+
+        def restored(found: Model) -> Model:
+            return bound.freeze(found.frozen_xi) if found.frozen_xi else bound
 
         try:
             starts = self._starts(method, own, batch)
@@ -195,7 +198,7 @@ class Job:
         """
         first, num_chains = method.plan().start, method.plan().num_chains
         if self.belief is not None and first == "network":
-            return {name: jnp.stack([leaf] * num_chains) for name, leaf in self.belief.centre.items()}
+            return {name: jnp.stack([leaf] * num_chains) for name, leaf in self.belief.typical().items()}
         if not isinstance(first, Method) and self.belief is None:
             return None
         # A key apart from those of the chains, which are numbered from zero.

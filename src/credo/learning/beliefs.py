@@ -1,7 +1,8 @@
 """What a posterior knows, as a density of theta: the prior of what comes next.
 
-Paper, "Online learning": p(theta | D₁, D₂) ∝ p(D₂ | theta) p(theta | D₁). A Gaussian or a flow is such a density as it
-is; draws become one through a Gaussian, or a flow, that is fitted to them.
+Paper, "Online learning": p(theta | D₁, D₂) ∝ p(D₂ | theta) p(theta | D₁). A Gaussian is such a density as it is; draws
+become one through a Gaussian, or a flow, that is fitted to them. A flow from variational inference goes on as draws too
+unless it is asked for: where no draw has been, its density is anything.
 """
 
 from typing import Any, Literal, get_args
@@ -37,7 +38,7 @@ def belief_of(posterior: Any, density: Density = "gaussian") -> Belief:
 
     Arguments:
         posterior: a Gaussian, a flow or draws; of a mixture, ask its members.
-        density: of draws: "gaussian", with all covariances where there are ten draws for each of up to 2,000 numbers
+        density: of draws, and of a flow by its draws: "gaussian", with all covariances where there are ten draws for each of up to 2,000 numbers
             and with the variances alone otherwise; "diagonal"; or "flow", for up to 2,000 numbers.
     """
     require_one_of(get_args(Density), density=density)
@@ -49,9 +50,9 @@ def belief_of(posterior: Any, density: Density = "gaussian") -> Belief:
                 "of theta uncertain (subset='all'), or those arrays constants of the model, credo.models.last_layer(…)"
             )
         return _made(posterior.mean, posterior.root)
-    if isinstance(posterior, Flow):
+    if isinstance(posterior, Flow) and density == "flow":
         return _made(posterior.location, posterior.warp)
-    if isinstance(posterior, Draws | Quantised | Generator):
+    if isinstance(posterior, Draws | Flow | Quantised | Generator):
         return _of_draws(*posterior.weighted_draws(NUM_DRAWS), density)
     raise ValueError(
         f"a {type(posterior).__name__} has no density over theta that could be the prior of what comes next; use a "
