@@ -157,7 +157,7 @@ def identity_of(method: Method, models: Sequence[Model], data: Iterable[Batch | 
             }
             for one in models
         ],
-        "data": [None if batch is None else _digest((batch.x, batch.y)) for batch in data],
+        "data": [None if batch is None else _digest((batch.x[: batch.num], batch.y[: batch.num])) for batch in data],
         "credo version": __version__,
         "jax version": jax.__version__,
     }
