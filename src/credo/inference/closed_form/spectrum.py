@@ -109,7 +109,7 @@ def sums_over_rows(problem: Affine, theta: Theta, data: Batch) -> Sums:
     return Sums(list(map(Spectrum.of, grams, products, squares.tolist(), nums)), float(log_noise))
 
 
-@partial(jax.jit, static_argnums=0)
+@jax.jit
 def _rows(problem: Affine, theta: Theta, x: Array, y: Array) -> Rows:
     return problem.rows(theta, x, y)
 
@@ -168,7 +168,7 @@ def noise_scales(problem: Affine, theta: Theta, sums: Sums) -> list[NoiseScale]:
     return [_located(partial(density, entry, blocks)) for entry, blocks in enumerate(problem.noises)]
 
 
-@partial(jax.jit, static_argnums=0)
+@jax.jit
 def _noises_at(problem: Affine, theta: Theta, entry: Array, grid: Array) -> tuple[Array, Array]:
     """log noise and log prior at values of one of the numbers that set the noise."""
     flat, unravel = ravel_pytree({name: theta[name] for name in problem.others})
