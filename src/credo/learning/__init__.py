@@ -1,1 +1,1 @@
-"""Loops that use uncertainty: what to ask next, and learning that goes on."""
+"""Loops that use uncertainty: asking for labels, learning from a stream."""

@@ -127,7 +127,7 @@ class Densities(Traced):
             log_prior, terms = self._log_rows(theta, batch, local, moments)
             return log_prior, jnp.sum(terms)
         trace, log_jacobian = self._trace(theta, batch.x, batch.y, local, self._inputs_of(batch))
-        return sum(self._prior_terms(trace, moments).values(), log_jacobian), self._likelihood_of(trace, batch)
+        return self._log_prior_of(theta, trace, log_jacobian, moments), self._likelihood_of(trace, batch)
 
     def _log_rows(
         self, theta: Theta, batch: Batch, local: Callable[[], Key], moments: tuple[Theta, Theta] | None
@@ -136,7 +136,7 @@ class Densities(Traced):
 
         def parts(values: Theta) -> tuple[Array, Array]:
             trace, log_jacobian = self._trace({**theta, **values}, batch.x, batch.y, local, self._inputs_of(batch))
-            return sum(self._prior_terms(trace, moments).values(), log_jacobian), self._rows_of(trace, batch)
+            return self._log_prior_of(theta, trace, log_jacobian, moments), self._rows_of(trace, batch)
 
         if not self.summed_sites:
             return parts({})
@@ -150,6 +150,12 @@ class Densities(Traced):
     def _rows_of(self, trace: dict[str, Any], batch: Batch) -> Array:
         """The same for each row, (rows,)."""
         return row_terms(trace)
+
+    def _log_prior_of(
+        self, theta: Theta, trace: dict[str, Any], log_jacobian: Array, moments: tuple[Theta, Theta] | None
+    ) -> Array:
+        """log p(theta), from a run of the program at theta."""
+        return sum(self._prior_terms(trace, moments).values(), log_jacobian)
 
     def _prior_terms(self, trace: dict[str, Any], moments: tuple[Theta, Theta] | None = None) -> dict[str, Array]:
         """What each site outside the plate `data` adds to log p(theta), without the log-Jacobians."""

@@ -14,7 +14,7 @@ from credo.covariance.layout import Layout
 from credo.diagnostics.exact import ExactEvidence
 from credo.inference.closed_form.affine import Affine
 from credo.inference.closed_form.spectrum import NoiseScale, Sums, noise_scales, sums_over_rows
-from credo.typing import Batch, Key, Theta
+from credo.typing import Array, Batch, Key, Theta
 
 
 class Exact(NamedTuple):
@@ -84,9 +84,14 @@ class Exact(NamedTuple):
 
     def _prior(self) -> tuple[np.ndarray, Any, np.ndarray]:
         """m as a vector, the way back to arrays, and L, as in `Affine.prior`."""
-        mean, root = jax.jit(self.problem.prior)(self.theta)
+        mean, root = _prior(self.problem, self.theta)
         flat, unravel = ravel_pytree(mean)
         return np.asarray(flat, np.float64), unravel, np.asarray(root, np.float64)
+
+
+@jax.jit
+def _prior(problem: Affine, theta: Theta) -> tuple[Theta, Array]:
+    return problem.prior(theta)
 
 
 def _times(root: np.ndarray, directions: np.ndarray) -> np.ndarray:

@@ -109,7 +109,7 @@ def sums_over_rows(problem: Affine, theta: Theta, data: Batch) -> Sums:
     return Sums(list(map(Spectrum.of, grams, products, squares.tolist(), nums)), float(log_noise))
 
 
-@partial(jax.jit, static_argnums=0)
+@jax.jit
 def _rows(problem: Affine, theta: Theta, x: Array, y: Array) -> Rows:
     return problem.rows(theta, x, y)
 
