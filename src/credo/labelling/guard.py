@@ -71,7 +71,9 @@ class Guard:
             if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
                 return _refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "post JSON, as application/json")
         if not self._is_known(request):
-            return _refused(HTTPStatus.UNAUTHORIZED, "open the link that credo printed: its token is missing or not valid")
+            return _refused(
+                HTTPStatus.UNAUTHORIZED, "open the link that credo printed: its token is missing or not valid"
+            )
         return None
 
     def entry(self, request: Request) -> Response | None:

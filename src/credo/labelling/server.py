@@ -12,35 +12,35 @@ import threading
 import webbrowser
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from http import HTTPStatus
 from importlib.resources import files
+from io import BytesIO
 from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlencode
 
 import msgspec
 import uvicorn
+from PIL import Image
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
 from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from credo._stopping import STOP
-from credo._version import __version__
 from credo.labelling.guard import MAX_BODY_BYTES, Guard
+from credo.labelling.pool import Pool, digest
 from credo.labelling.session import Labelling
 
 HOST, PORT = "127.0.0.1", 8421
-FILES = {
-    "/": ("index.html", "text/html"),
-    "/page.css": ("page.css", "text/css"),
-    "/page.js": ("page.js", "text/javascript"),
-}
+FILES = ("index.html", "page.css", "page.js", "curve.js", "outbox.js", "storage.js", "view.js")
+MIME = {"html": "text/html", "css": "text/css", "js": "text/javascript"}
 # Kinds of pictures that browsers show and that run no script, as SVG would.
-PICTURES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp", "image/bmp"})
+PICTURES = ("PNG", "JPEG", "GIF", "WEBP", "BMP")
 MAX_CARDS = 20
 # A stream that is silent for longer is taken for dead by what lies between.
 SECONDS_OF_SILENCE = 15.0
@@ -55,6 +55,7 @@ class Sent(msgspec.Struct, forbid_unknown_fields=True):
     kind: str
     token: str
     label: str | None = None
+    window: str = ""
 
 
 class Wanted(msgspec.Struct, forbid_unknown_fields=True):
@@ -62,6 +63,8 @@ class Wanted(msgspec.Struct, forbid_unknown_fields=True):
 
     labeller: str
     count: int = 1
+    window: str = ""
+    holding: tuple[str, ...] = ()
 
 
 class Feed:
@@ -109,7 +112,7 @@ class Page:
 
     def routes(self) -> list[Route]:
         return [
-            *(Route(path, _file(*found)) for path, found in FILES.items()),
+            *(Route("/" if name == "index.html" else f"/{name}", _file(name)) for name in FILES),
             Route("/session", self.session),
             Route("/recent", self.recent),
             Route("/image", self.image),
@@ -120,20 +123,24 @@ class Page:
 
     async def session(self, request: Request) -> Response:
         """What does not change: the pool and its classes."""
-        pool, classes = self.labelling.pool, self.labelling.classes
-        return _json({"pool": pool.path.name, "kind": pool.kind, "classes": classes, "version": __version__})
+        pool = self.labelling.pool
+        content = {"pool": pool.path.name, "fingerprint": digest(*pool.digests), "classes": self.labelling.classes}
+        return _json(content)
 
     async def cards(self, request: Request) -> Response:
         """The most informative items that nobody else has in hand."""
         wanted = msgspec.json.decode(await request.body(), type=Wanted)
-        count = min(max(wanted.count, 1), MAX_CARDS)
-        return _json(await run_in_threadpool(self.labelling.next, wanted.labeller, count))
+        deal = partial(self.labelling.next, window=wanted.window, holding=wanted.holding[:MAX_CARDS])
+        return _json(await run_in_threadpool(deal, wanted.labeller, min(wanted.count, MAX_CARDS)))
 
     async def answer(self, request: Request) -> Response:
         """An answer, on disk before the browser is told."""
         sent = msgspec.json.decode(await request.body(), type=Sent)
-        take = self.labelling.answer
-        return _json(await run_in_threadpool(take, sent.labeller, sent.item, sent.kind, sent.label, token=sent.token))
+        if sent.kind == "undo":
+            take = partial(self.labelling.undo, sent.labeller, sent.token, item=sent.item, window=sent.window)
+        else:
+            take = partial(self.labelling.answer, sent.labeller, sent.item, sent.kind, sent.label, sent.token)
+        return _json(await run_in_threadpool(take))
 
     async def recent(self, request: Request) -> Response:
         """The last answers of a labeller, with their cards, newest first."""
@@ -147,9 +154,10 @@ class Page:
 
     async def image(self, request: Request) -> Response:
         """The picture of an item, which is a name in the pool and never a path."""
-        content, kind = await run_in_threadpool(self.labelling.pool.image, request.query_params.get("item", ""))
-        if kind not in PICTURES:
-            return _error(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"{kind} is no kind of picture that is shown here")
+        item = request.query_params.get("item", "")
+        if item not in self.labelling.pool.places:
+            return _error(HTTPStatus.NOT_FOUND, f"no item {item!r} is in this pool")
+        content, kind = await run_in_threadpool(_picture, self.labelling.pool, item)
         return Response(content, media_type=kind, headers={"cache-control": "private, max-age=3600"})
 
     async def events(self, request: Request) -> Response:
@@ -241,7 +249,9 @@ def _listen(host: str, port: int) -> socket.socket:
         return socket.create_server((host, port), family=family)
     except (OSError, OverflowError) as error:
         if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
-            raise OSError(f"port {port} is in use; choose another with --port, or --port 0 for any that is free") from error
+            raise OSError(
+                f"port {port} is in use; choose another with --port, or --port 0 for any that is free"
+            ) from error
         reason = getattr(error, "strerror", None) or error
         raise ValueError(f"host={host!r} and port={port} are no address to listen at ({reason})") from error
 
@@ -259,21 +269,28 @@ def _address(host: str, port: int, token: str | None) -> str:
     return f"http://{name}:{port}/" + (f"?{urlencode({'token': token})}" if token else "")
 
 
-def _file(name: str, kind: str) -> Handler:
+def _file(name: str) -> Handler:
     content = files("credo.labelling").joinpath("page", name).read_bytes()
 
     async def handler(request: Request) -> Response:
-        return Response(content, media_type=kind)
+        return Response(content, media_type=MIME[name.rpartition(".")[2]])
 
     return handler
 
 
-def _json(content: Any, status: HTTPStatus = HTTPStatus.OK) -> Response:
-    return Response(msgspec.json.encode(content), status, media_type="application/json")
+def _picture(pool: Pool, item: str) -> tuple[bytes, str]:
+    """A picture, and its type as it decodes, whatever its name says."""
+    content, _ = pool.image(item)
+    with Image.open(BytesIO(content), formats=PICTURES) as image:
+        return content, image.get_format_mimetype() or "application/octet-stream"
+
+
+def _json(content: Any) -> Response:
+    return Response(msgspec.json.encode(content), media_type="application/json")
 
 
 def _error(status: HTTPStatus, reason: str) -> Response:
-    return _json({"error": reason}, status)
+    return PlainTextResponse(f"{reason}\n", status)
 
 
 async def _refuse(request: Request, error: Exception) -> Response:

@@ -2,7 +2,7 @@
 
 import { Outbox, Refused } from "./outbox.js";
 import { read, write } from "./storage.js";
-import { $, element, makeClasses, picture, showBelief, showItem, showProgress, showRecent, spoken, summary } from "./view.js";
+import { $, element, find, makeClasses, picture, showBelief, showItem, showProgress, showRecent, spoken, summary } from "./view.js";
 
 // Cards that are there before they are asked for.
 const AHEAD = 4;
@@ -174,7 +174,7 @@ function renderCard() {
   $("question").dataset.item = card.item;
   $("editing").hidden = !edited;
   if (edited) $("editing").firstElementChild.textContent = `You said “${spoken(edited)}”. Choose again to change it.`;
-  $("reason").textContent = edited ? "" : card.reason;
+  $("reason").replaceChildren(...(edited ? [] : [element("strong", { textContent: "Why this one? " }), `${card.reason}.`]));
   showBelief(session.classes, $("believing").checked ? card.belief : null, edited ? edited.label : undefined);
 }
 
@@ -202,10 +202,11 @@ function trouble(words) {
 
 // -- keys --------------------------------------------------------------------------------------------------
 
-// Classes that are digits are chosen by themselves, others by their place.
+// Classes that are digits are chosen by themselves, others by their place; two also as accepted and rejected.
 function keysOf(classes) {
-  const areDigits = classes.every((name) => /^[0-9]$/.test(name));
-  return classes.map((name, number) => (areDigits ? name : number < 9 ? String(number + 1) : ""));
+  if (classes.every((name) => /^[0-9]$/.test(name))) return classes.map((name) => [name]);
+  if (classes.length === 2) return [["1", "a"], ["2", "x"]];
+  return classes.map((_, number) => (number < 9 ? [String(number + 1)] : []));
 }
 
 function pressed(event) {
@@ -226,13 +227,11 @@ function controlled(key) {
 
 function plain(key) {
   const { classes } = state.session;
-  const place = keysOf(classes).indexOf(key);
+  const place = keysOf(classes).findIndex((keys) => keys.includes(key));
   if (place >= 0) return () => decide("label", classes[place]);
-  if (classes.length === 2 && key === "a") return () => decide("label", classes[0]);
-  if (classes.length === 2 && key === "x") return () => decide("label", classes[1]);
   return {
     " ": () => decide("skip"), f: () => decide("flag"), n: () => decide("none"),
-    b: () => $("believing").click(), Backspace: undo, Escape: keep,
+    b: () => $("believing").click(), "/": () => $("find").focus(), Backspace: undo, Escape: keep,
   }[key];
 }
 
@@ -294,6 +293,14 @@ document.addEventListener("visibilitychange", () => outbox && state.labeller && 
 $("others").addEventListener("click", (event) => {
   const kind = event.target.closest("[data-kind]")?.dataset.kind;
   if (kind) decide(kind);
+});
+$("find").addEventListener("input", () => find($("find").value));
+$("find").addEventListener("keydown", (event) => {
+  const found = event.key === "Enter" && find($("find").value);
+  if (event.key === "Escape" || found) $("find").value = "";
+  if (found) found.click();
+  if (event.key === "Escape") $("question").focus();
+  if (!$("find").value) find("");
 });
 $("undo").addEventListener("click", undo);
 $("back").addEventListener("click", keep);

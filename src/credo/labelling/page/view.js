@@ -8,6 +8,8 @@ const KINDS = { none: "none of these", skip: "skipped", flag: "flagged" };
 const SHORT = 60;
 // Pictures smaller than this are enlarged, with their pixels as squares.
 const SMALL = 200;
+// More classes than this are looked for by their names.
+const MANY = 12;
 
 export const percent = (share) => `${Math.round(100 * share)}%`;
 export const spoken = (answer) => answer.label ?? KINDS[answer.kind];
@@ -39,21 +41,29 @@ function drawn(card) {
   return element("dl", {}, ...pairs);
 }
 
-// A button for each class, which are made once, so that neither focus nor place is lost from card to card.
+// A button for each class. They are made once, so that neither focus nor place is lost from card to card.
 export function makeClasses(classes, keys, choose) {
   const buttons = classes.map((name, number) => {
-    const bar = element("span", { className: "bar", ariaHidden: "true" },
-      element("span", { className: "mean" }), element("span", { className: "whisker" }));
-    const button = element("button", { type: "button" },
-      ...(keys[number] ? [element("kbd", { textContent: keys[number], ariaHidden: "true" })] : [element("span")]),
-      element("bdi", { className: "name", textContent: name }), bar,
+    const caps = keys[number].map((key) => element("kbd", { textContent: key }));
+    const button = element("button", { type: "button" }, element("span", { className: "keys" }, ...caps),
+      element("bdi", { className: "name", textContent: name }),
+      element("span", { className: "bar" }, element("span", { className: "mean" }), element("span", { className: "whisker" })),
       element("span", { className: "share" }));
-    if (keys[number]) button.setAttribute("aria-keyshortcuts", keys[number]);
+    button.setAttribute("aria-keyshortcuts", keys[number].join(" "));
     button.addEventListener("click", () => choose(name));
     return button;
   });
   $("classes").classList.toggle("many", classes.length > 5);
   $("classes").replaceChildren(...buttons);
+  $("find").hidden = classes.length <= MANY;
+}
+
+// Classes whose names hold what is looked for; the first of them.
+export function find(words) {
+  const wanted = words.trim().toLowerCase();
+  const buttons = [...$("classes").children];
+  for (const button of buttons) button.hidden = !button.querySelector(".name").textContent.toLowerCase().includes(wanted);
+  return wanted && buttons.find((button) => !button.hidden);
 }
 
 export function showBelief(classes, belief, chosen) {
