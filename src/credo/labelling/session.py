@@ -105,7 +105,7 @@ class Labelling:
 
     # -- asking --------------------------------------------------------------------------------------------
 
-    def next(self, labeller: str, count: int = 1, *, window: str = "") -> list[Card]:
+    def next(self, labeller: str, count: int = 1, *, window: str = "", holding: Sequence[str] = ()) -> list[Card]:
         """The next questions for a person, the most informative first; nobody else is asked them meanwhile.
 
         Those that were handed out before and are not answered come again, so that nothing is lost by a reload. None
@@ -115,14 +115,26 @@ class Labelling:
             labeller: the name of the person.
             count: at most so many.
             window: tells windows of one person apart, which then have items of their own.
+            holding: items that the window has, which come first; those that this session does not know of, as after
+                a restart, are the window's again if nobody else has them by now.
         """
         require_at_least(1, count=count)
         holder = Holder(checked_labeller(labeller), window)
         with self._lock:
             self._hands.renew(holder)
+            for item in holding:
+                if item in self.pool.places and self._is_open(holder, item):
+                    self._hands.take(holder, item)
             while len(self._hands.of(holder)) < count and self._hand_out(holder):
                 pass
-            return [self._card(item, held.by_chance) for item, held in list(self._hands.of(holder).items())[:count]]
+            held = self._hands.of(holder)
+            order = dict.fromkeys([*(item for item in holding if item in held), *held])
+            return [self._card(item, held[item].by_chance) for item in list(order)[:count]]
+
+    def card(self, item: str) -> Card:
+        """The card of an item that was answered, for someone who looks at it again."""
+        with self._lock:
+            return self._card(item, by_chance=False)
 
     def _hand_out(self, holder: Holder) -> bool:
         by_chance = self._view.probs is not None and self._num_asked % CHANCE_EVERY == CHANCE_EVERY - 1
@@ -173,13 +185,15 @@ class Labelling:
             raise ValueError(f"label is {label!r}, and the kind is {kind!r}; only the kind 'label' has one")
         return self._keep(checked_labeller(labeller), item, kind, label, token)
 
-    def undo(self, labeller: str, token: str | None = None, *, window: str = "") -> Answer | None:
-        """Take back what a person answered last, and ask it again first; None if there is nothing left."""
+    def undo(
+        self, labeller: str, token: str | None = None, *, item: str | None = None, window: str = ""
+    ) -> Answer | None:
+        """Take back what a person answered last, or of an item, and ask it again first; None if there is nothing."""
         name = checked_labeller(labeller)
         with self._lock:
             if token is not None and token in self._tokens:
                 return self._tokens[token]
-            last = next(iter(self._tally.by(name)), None)
+            last = next((answer for answer in self._tally.by(name) if item in (None, answer.item)), None)
             if last is None:
                 return None
             taken_back = self._keep(name, last.item, "undo", None, token)
