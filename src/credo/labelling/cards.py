@@ -58,6 +58,7 @@ class Progress:
         still_needed: how many labels are probably still needed, in words.
         learning: whether the model is learning at this moment.
         round: how often it has learned.
+        problem: what keeps it from learning, in words.
     """
 
     num_items: int
@@ -70,3 +71,4 @@ class Progress:
     still_needed: str = "too early to tell"
     learning: bool = False
     round: int = 0
+    problem: str = ""

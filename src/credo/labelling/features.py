@@ -6,6 +6,7 @@ nine directions and each of 8 × 8 cells (Dalal and Triggs, "Histograms of orien
 """
 
 import numpy as np
+from sklearn.decomposition import PCA
 
 # Images are brought to this side, and cut into cells of this one.
 SIDE, CELL = 32, 4
@@ -63,10 +64,14 @@ def _normalised(cells: np.ndarray) -> np.ndarray:
 
 
 def principal(values: np.ndarray) -> np.ndarray:
-    """The main directions in which rows differ: (items, at most `NUM_DIRECTIONS`)."""
+    """The main directions in which rows differ, (items, at most `NUM_DIRECTIONS`), at one scale for all of them.
+
+    Their own scales stay: at equal ones the last directions, which are noise, would count as much as the first.
+    """
+    num = min(NUM_DIRECTIONS, *values.shape)
     seen = values[np.linspace(0, len(values) - 1, min(len(values), MAX_SEEN)).round().astype(int)]
-    mean = seen.mean(axis=0)
-    _, scales, directions = np.linalg.svd(seen - mean, full_matrices=False)
-    # A pool of equal images has no direction: one is kept, so that there is something to see.
-    num = max(1, min(NUM_DIRECTIONS, int(np.sum(scales > 1e-6 * max(scales[0], 1e-6)))))
-    return (values - mean) @ directions[:num].T
+    # Where all images are equal there is no variance to explain, which is a warning.
+    with np.errstate(invalid="ignore"):
+        directions = PCA(num, svd_solver="randomized", random_state=0).fit(seen)
+    found = directions.transform(values)
+    return found / max(float(found.std()), 1e-9)

@@ -1,5 +1,7 @@
 """The labels as a table: what the log comes to, written anew from it whenever it is asked for."""
 
+import threading
+import warnings
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,6 +14,8 @@ from credo.labelling.session import Labelling
 from credo.tables.predictions import write
 
 LOG_SUFFIX = ".log.jsonl"
+# A table of many labels takes a while to write, and nobody looks at it each second.
+SECONDS_BETWEEN = 2.0
 # Beside the columns of the pool and the label.
 BESIDE = ("item", "answer", "labellers", "disagreement")
 
@@ -36,7 +40,8 @@ class Verdict:
     def of(cls, answers: Iterable[Answer]) -> "Verdict | None":
         """The majority, and of equals what was said first; None where everybody skipped the item.
 
-        >>> Verdict.of([Answer("7", "label", label, who, who, 0.0, "") for who, label in (("ana", "cat"), ("bo", "dog"))])
+        >>> said = {"ana": "cat", "bo": "dog"}
+        >>> Verdict.of([Answer("7", "label", label, who, who, 0.0, "") for who, label in said.items()])
         Verdict(kind='label', label='cat', labellers=('ana', 'bo'), disagreement=0.5)
         """
         said = sorted((answer for answer in answers if answer.kind != "skip"), key=lambda answer: answer.time)
@@ -90,3 +95,34 @@ def labels_table(labelling: Labelling, *, target: str = "label") -> pl.DataFrame
 def write_labels(labelling: Labelling, out: Path, *, target: str = "label") -> None:
     """Write the labels as a table, whole or not at all."""
     write([labels_table(labelling, target=target)], out)
+
+
+class Keeper:
+    """Writes the table anew some time after each answer, in a thread of its own: the answers themselves are kept."""
+
+    def __init__(self, labelling: Labelling, out: Path, target: str) -> None:
+        self._labelling, self._out, self._target = labelling, out, target
+        self._news, self._is_stopped = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._run, name="keeper", daemon=True)
+        self.write()
+        labelling.subscribe(self._news.set)
+        self._thread.start()
+
+    def write(self) -> None:
+        """Write it now."""
+        write_labels(self._labelling, self._out, target=self._target)
+
+    def _run(self) -> None:
+        while self._news.wait() and not self._is_stopped.wait(SECONDS_BETWEEN):
+            self._news.clear()
+            try:
+                self.write()
+            except OSError as error:
+                warnings.warn(f"{error}; the answers are in {log_of(self._out)}", stacklevel=2)
+
+    def close(self) -> None:
+        """Write it a last time."""
+        self._is_stopped.set()
+        self._news.set()
+        self._thread.join()
+        self.write()

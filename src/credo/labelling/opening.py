@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from credo.labelling.answers import Answers
-from credo.labelling.kept import log_of, require_own, write_labels
+from credo.labelling.kept import Keeper, log_of, require_own
 from credo.labelling.pool import Pool
 from credo.labelling.pools import read_pool
 from credo.labelling.session import Labelling, Learner, checked_classes
@@ -38,10 +38,11 @@ def opened(
     pool = read_pool(path, target=target)
     names = checked_classes(_classes(pool, target) if classes is None else classes)
     with Labelling(pool, names, Answers(log_of(table)), learner, per_item, seed=seed) as labelling:
+        keeper = Keeper(labelling, table, target or "label")
         try:
             yield labelling
         finally:
-            write_labels(labelling, table, target=target or "label")
+            keeper.close()
 
 
 def _classes(pool: Pool, target: str | None) -> list[str]:

@@ -36,9 +36,9 @@ BY_CHANCE = (
 class Learner(Protocol):
     """Who learns from the answers in the background."""
 
-    @property
-    def learning(self) -> bool:
-        """Whether it is at it."""
+    learning: bool
+    # What keeps it from learning, in words.
+    problem: str
 
     def start(self, labelling: "Labelling") -> None:
         """Begin, and publish views from now on."""
@@ -266,9 +266,9 @@ class Labelling:
         return self._view
 
     def votes(self) -> tuple[np.ndarray, np.ndarray]:
-        """The labels so far: places of the items (rows,), and what each person says, (rows, people), or −1.
+        """The labels so far: places of the items (rows,), and what each person says, (rows, people).
 
-        Labels that the pool brought along are those of one more person.
+        `MISSING_LABEL` where someone said nothing. Labels that the pool brought along are those of one more person.
         """
         found = {item: [one for one in said if one.label is not None] for item, said in self.said().items()}
         labelled = {item: said for item, said in found.items() if said}
@@ -307,6 +307,7 @@ class Labelling:
             curve=curve(checks),
             still_needed=still_needed(checks, len(labels) + len(self.pool.given)),
             learning=self._learner is not None and self._learner.learning,
+            problem="" if self._learner is None else self._learner.problem,
             round=view.round,
         )
 
