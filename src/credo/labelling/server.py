@@ -32,6 +32,7 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from credo._stopping import STOP
+from credo.labelling.answers import Answer, Kind
 from credo.labelling.guard import MAX_BODY_BYTES, Guard
 from credo.labelling.pool import Pool, digest
 from credo.labelling.session import Labelling
@@ -52,7 +53,7 @@ class Sent(msgspec.Struct, forbid_unknown_fields=True):
 
     labeller: str
     item: str
-    kind: str
+    kind: Kind
     token: str
     label: str | None = None
     window: str = ""
@@ -81,7 +82,7 @@ class Feed:
                 follower()
 
     def close(self) -> None:
-        """End all streams, which the end of the server would wait for."""
+        """Wake all for the last time."""
         self.is_closed = True
         self.wake()
 
@@ -108,7 +109,12 @@ class Page:
     def __init__(self, labelling: Labelling) -> None:
         self.labelling = labelling
         self.feed = Feed()
-        labelling.subscribe(self.feed.wake)
+        self._unsubscribe = labelling.subscribe(self.feed.wake)
+
+    def close(self) -> None:
+        """End all streams, which the end of the server would wait for."""
+        self._unsubscribe()
+        self.feed.close()
 
     def routes(self) -> list[Route]:
         return [
@@ -136,6 +142,7 @@ class Page:
     async def answer(self, request: Request) -> Response:
         """An answer, on disk before the browser is told."""
         sent = msgspec.json.decode(await request.body(), type=Sent)
+        take: Callable[[], Answer | None]
         if sent.kind == "undo":
             take = partial(self.labelling.undo, sent.labeller, sent.token, item=sent.item, window=sent.window)
         else:
@@ -212,7 +219,7 @@ def running(
         yield _address(host, listening.getsockname()[1], token), thread
     finally:
         server.should_exit = True
-        page.feed.close()
+        page.close()
         thread.join()
 
 

@@ -70,7 +70,7 @@ function explained(error) {
 
 // The cards in the hands of this window. The server says which they are; it hands out again what it forgot.
 async function fill() {
-  if (isFilling || outbox.waiting.length) return;
+  if (isFilling || outbox.waiting.length || !state.labeller) return;
   isFilling = true;
   answered = new Set();
   try {
@@ -289,6 +289,7 @@ async function begin(labeller) {
 async function start() {
   const session = state.session = await insist("session");
   $("pool").textContent = session.pool;
+  document.body.dataset.pool = session.fingerprint;
   document.title = `${session.pool} – credo`;
   makeClasses(session.classes, keysOf(session.classes), (name) => decide("label", name));
   outbox = new Outbox(session.fingerprint, post, told);

@@ -21,7 +21,8 @@ export function element(name, properties = {}, ...inside) {
   return made;
 }
 
-export const picture = (item) => `image?item=${encodeURIComponent(item)}`;
+// With the pool in its address, since another one may have items of the same names.
+export const picture = (item) => `image?${new URLSearchParams({ item, pool: document.body.dataset.pool })}`;
 
 // -- the question ------------------------------------------------------------------------------------------
 
