@@ -46,9 +46,8 @@ class View:
         votes = Counter(self.probs[:, place].argmax(axis=-1).tolist()).most_common()
         num = len(self.probs)
         if len(votes) > 1:
-            (most, count), *rest = votes
-            said = "".join(f", {count} {classes[k]}" for k, count in rest)
-            return f"the sampled models disagree: of {num}, {count} say {classes[most]}{said}"
+            said = ", ".join(f"{count} {'say' if count > 1 else 'says'} {classes[k]}" for k, count in votes)
+            return f"the sampled models disagree: of {num}, {said}"
         means = self.probs[:, place].mean(axis=0)
         first, second = np.argsort(means)[::-1][:2]
         return (

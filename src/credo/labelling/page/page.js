@@ -2,12 +2,16 @@
 
 import { Outbox, Refused } from "./outbox.js";
 import { read, write } from "./storage.js";
-import { $, element, find, makeClasses, picture, showBelief, showItem, showProgress, showRecent, spoken, summary } from "./view.js";
+import {
+  $, element, find, makeClasses, picture, sentence, showBelief, showItem, showProgress, showRecent, spoken, summary,
+} from "./view.js";
 
 // Cards that are there before they are asked for.
 const AHEAD = 4;
 const LAST = 10;
+// Milliseconds until a request is given up, and until it is tried again.
 const PATIENCE = 15_000;
+const AGAIN = 1500;
 
 const state = { session: null, labeller: "", card: null, queue: [], recent: [], edited: null, round: -1 };
 // Items that were answered since the server was last asked for cards: it may not have known.
@@ -43,8 +47,22 @@ function told(entry, outcome, error) {
   }
 }
 
+// Until the server has answered.
+async function insist(path) {
+  for (;;) {
+    try {
+      const found = await ask(path);
+      trouble("");
+      return found;
+    } catch (error) {
+      trouble(explained(error));
+      await new Promise((resolve) => setTimeout(resolve, AGAIN));
+    }
+  }
+}
+
 function explained(error) {
-  const num = outbox.waiting.length;
+  const num = outbox?.waiting.length ?? 0;
   const kept = num ? `${num === 1 ? "Your last answer is" : `Your last ${num} answers are`} kept here and sent again. ` : "";
   if (error.status === 401) return `${kept}The server wants a new token: open the link that it printed.`;
   return error.status ? `${kept}The server says: ${error.message}` : `${kept}The server does not answer; trying again…`;
@@ -63,7 +81,7 @@ async function fill() {
     trouble("");
   } catch (error) {
     trouble(explained(error));
-    setTimeout(fill, 2000);
+    setTimeout(fill, AGAIN);
   } finally {
     isFilling = false;
     if (!state.card) rest();
@@ -99,7 +117,7 @@ function follow() {
     state.round = progress.round;
   });
   events.addEventListener("error", () => {
-    if (events?.readyState === EventSource.CLOSED) setTimeout(follow, 2000);
+    if (events?.readyState === EventSource.CLOSED) setTimeout(follow, AGAIN);
   });
 }
 
@@ -174,7 +192,7 @@ function renderCard() {
   $("question").dataset.item = card.item;
   $("editing").hidden = !edited;
   if (edited) $("editing").firstElementChild.textContent = `You said “${spoken(edited)}”. Choose again to change it.`;
-  $("reason").replaceChildren(...(edited ? [] : [element("strong", { textContent: "Why this one? " }), `${card.reason}.`]));
+  $("reason").replaceChildren(...(edited ? [] : [element("strong", { textContent: "Why this one? " }), sentence(card.reason)]));
   showBelief(session.classes, $("believing").checked ? card.belief : null, edited ? edited.label : undefined);
 }
 
@@ -261,7 +279,7 @@ async function begin(labeller) {
   $("welcome").hidden = true;
   $("labeller").hidden = document.querySelector("aside").hidden = false;
   Object.assign(state, { card: null, queue: [], edited: null });
-  const recent = await ask(`recent?${new URLSearchParams({ labeller })}`);
+  const recent = await insist(`recent?${new URLSearchParams({ labeller })}`);
   state.recent = recent.map(({ answer, card }) => ({ ...answer, card, state: "saved" }));
   renderRecent();
   await fill();
@@ -269,14 +287,7 @@ async function begin(labeller) {
 }
 
 async function start() {
-  try {
-    state.session = await ask("session");
-  } catch (error) {
-    trouble(error.status ? error.message : "The server does not answer; trying again…");
-    return setTimeout(start, 2000);
-  }
-  trouble("");
-  const { session } = state;
+  const session = state.session = await insist("session");
   $("pool").textContent = session.pool;
   document.title = `${session.pool} – credo`;
   makeClasses(session.classes, keysOf(session.classes), (name) => decide("label", name));

@@ -12,6 +12,7 @@ const SMALL = 200;
 const MANY = 12;
 
 export const percent = (share) => `${Math.round(100 * share)}%`;
+export const sentence = (words) => `${words.charAt(0).toUpperCase()}${words.slice(1)}.`;
 export const spoken = (answer) => answer.label ?? KINDS[answer.kind];
 
 export function element(name, properties = {}, ...inside) {
@@ -118,14 +119,20 @@ export function showProgress(progress) {
   $("count").textContent = `${labels.toLocaleString("en")} of ${items.toLocaleString("en")} labelled`;
   const early = element("p", { className: "soft", textContent: "The curve begins with the first items that are drawn by chance." });
   $("curve").replaceChildren(points.length ? curve(points) : early);
-  $("needed").textContent = `Still needed: ${progress.still_needed}.`;
-  const rounds = progress.round === 1 ? "once" : `${progress.round} times`;
-  $("learning").textContent = progress.learning ? "Learning…" : progress.round ? `Learned ${rounds}.` : "Waits for the first labels.";
+  $("needed").replaceChildren(element("strong", { textContent: "Still needed? " }), sentence(progress.still_needed));
+  $("learning").textContent = stateOf(progress);
   $("learning").classList.toggle("busy", progress.learning);
   count($("by-class"), progress.by_class);
   count($("by-labeller"), progress.by_labeller);
   const disputed = disagreements.length;
   $("disputed").textContent = disputed ? `${disputed} ${disputed === 1 ? "item is" : "items are"} in dispute.` : "";
+}
+
+function stateOf({ learning, problem, round }) {
+  if (problem) return sentence(problem);
+  if (learning) return "Learning…";
+  if (!round) return "Waits for the first labels.";
+  return round === 1 ? "Learned once." : `Learned ${round} times.`;
 }
 
 function count(list, counts) {
