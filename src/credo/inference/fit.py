@@ -23,7 +23,7 @@ from credo.inference.registry import as_method
 from credo.inference.variational.vi import BayesByBackprop
 from credo.models.on_features import on_features
 from credo.models.program import Model
-from credo.posterior import Posterior, load
+from credo.posterior import Draws, Posterior, load
 from credo.posterior.architectures import Architectures
 from credo.typing import Batch, Theta
 
@@ -39,6 +39,7 @@ def fit(
     progress: bool | None = None,
     checkpoint: str | Path | Place | None = None,
     resume: bool = False,
+    start: Any = None,
 ) -> Posterior:
     """Infer p(theta | D): run a method on a model and data.
 
@@ -55,6 +56,7 @@ def fit(
             `posterior.save(folder)`.
         resume: go on from what the folder holds, however the run before ended: the draws are the same bits as those
             of a run that nothing stopped. Where it holds nothing, a new run begins.
+        start: a posterior of the same model, from whose draws chains and training set out: a warm start.
 
     >>> from credo import MAP, datasets, models, networks
     >>> model = models.regression(networks.MLP([10], out=1), noise=0.1)
@@ -72,7 +74,9 @@ def fit(
         method = choose(models[0], everything)
     choice = method if isinstance(method, Choice) else Choice(as_method(method))
     train, held_out = _split(everything, validation, choice.method, suited)
-    job = Job(train, held_out, seed, FitStages(progress=progress))
+    if start is not None and (several or isinstance(choice.method, DeepEnsemble)):
+        raise ValueError("start: the members of an ensemble set out from places of their own; pass no start")
+    job = Job(train, held_out, seed, FitStages(progress=progress), start)
     if checkpoint is None:
         if resume:
             raise ValueError("resume=True goes on from a folder, and checkpoint names none: pass checkpoint='run/'")
@@ -97,6 +101,7 @@ class Job:
     held_out: Batch | None
     seed: int
     stages: FitStages
+    start: Any = None
 
     def fit_chosen(self, models: Sequence[Model], choice: Choice, several: bool) -> Posterior:
         """The models by the method of choice; the posterior knows why that one."""
@@ -180,6 +185,8 @@ class Job:
     def _starts(self, method: Method, model: Model, data: Batch) -> Theta | None:
         """Where another method is to find the starting points, run it first: one member per chain, from the prior."""
         first = method.plan().start
+        if self.start is not None:
+            return _from_posterior(self.start, model, method.plan().num_chains)
         if not isinstance(first, Method):
             return None
         plan = replace(first.plan(), num_chains=method.plan().num_chains)
@@ -190,6 +197,22 @@ class Job:
             raise KeyboardInterrupt("interrupted on the way to the starting points: nothing has been drawn yet")
         found: Any = first.posterior(model, outcome)
         return {name: leaf[:, -1] for name, leaf in found.theta.items()}
+
+
+def _from_posterior(posterior: Any, model: Model, num: int) -> Theta:
+    """theta of the last draw of each chain, or of the mean, or of draws at random: one for each of `num` chains."""
+    if isinstance(posterior, Draws):
+        found = {name: leaf[np.arange(num) % posterior.num_chains, -1] for name, leaf in posterior.theta.items()}
+    elif num == 1 and hasattr(posterior, "mean"):
+        found = {name: leaf[None] for name, leaf in posterior.mean.items()}
+    else:
+        found = posterior.sample(random.key(posterior.provenance.seed), num)
+    shapes = {name: leaf.shape for name, leaf in model.template.items()}
+    if {name: leaf.shape[1:] for name, leaf in found.items()} != shapes:
+        raise ValueError(
+            "start is a posterior of another model: its parameters have other names or shapes; pass one of this model"
+        )
+    return {name: np.asarray(found[name]) for name in shapes}
 
 
 def _as_model(model: Any) -> Model:

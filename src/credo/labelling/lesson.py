@@ -1,7 +1,6 @@
 """One round of learning: from the labels so far to what to ask next."""
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from credo.models import priors
 from credo.models.classification import classification
 from credo.models.noisy_labels import noisy_labels
 from credo.models.program import Model
+from credo.networks import from_text
 from credo.posterior import Posterior
 
 # What is compiled serves until there are twice as many labels.
@@ -36,12 +36,12 @@ class Lesson:
 
     Arguments:
         method: any method of credo; `default_method` says which by default.
-        network: around which the model is made; by default the one that suits the pool.
+        network: "linear" or "mlp:50,50", as for `credo.networks.from_text`; by default the one that suits the pool.
         seed: the same labels give the same view.
     """
 
     method: Method = field(default_factory=default_method)
-    network: Any = None
+    network: str | None = None
     seed: int = 0
 
     def learn(self, pool: Pool, classes: tuple[str, ...], votes: tuple[np.ndarray, np.ndarray]) -> Posterior | None:
@@ -56,7 +56,7 @@ class Lesson:
         return fit(model, data.padded(capacity(len(places))), self.method, seed=self.seed, progress=False)
 
     def _model(self, pool: Pool, num_classes: int, annotators: int | None) -> Model:
-        net = pool.network(num_classes) if self.network is None else self.network
+        net = pool.network(num_classes) if self.network is None else from_text(self.network, num_classes)
         if annotators is None:
             return classification(net, prior=priors.normal(1.0))
         # One rate of errors for each person: from tens of labels no more can be told.

@@ -2,13 +2,15 @@
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sized
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
+
+from credo.networks.zoo import ZooNetwork
 
 # Of what an item holds, so many hexadecimal digits tell it from any other: 64 bits.
 DIGEST_DIGITS = 16
@@ -65,7 +67,7 @@ class Pool(ABC):
         raise ValueError(f"{self.path} holds no images, but items of kind {self.kind!r}")
 
     @abstractmethod
-    def network(self, num_classes: int) -> object:
+    def network(self, num_classes: int) -> ZooNetwork:
         """A network that suits the items."""
 
 
@@ -89,7 +91,7 @@ def numbered(num: int) -> tuple[str, ...]:
     return tuple(str(number) for number in range(1, num + 1))
 
 
-def require_items(path: Path, items: Sequence[object], hint: str) -> None:
+def require_items(path: Path, items: Sized, hint: str) -> None:
     """Refuse a pool without items."""
-    if not items:
+    if not len(items):
         raise ValueError(f"{path} holds nothing to label; {hint}")
