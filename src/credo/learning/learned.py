@@ -1,12 +1,14 @@
 """What an online learner was asked for, and what it knows."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, get_args
 
 from credo._checks import require_at_least, require_one_of, require_positive
 from credo.data import Data
 from credo.learning.beliefs import Density
+from credo.learning.drift import DriftAlarm
 from credo.learning.held_back import Choice
+from credo.learning.judgement import Judgement
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,8 @@ class Learned:
         posterior: the one to predict with; the rows that were held back are a part of it.
         log_evidence: log p(D₁ … D_t), or a bound; None where the method does not tell, or the learner forgets.
         kept: the rows that were held back.
+        drift: the alarm that listens to the batches, each before it is learned.
+        judgement: what the last batch was before it was learned.
     """
 
     belief: Any
@@ -48,3 +52,5 @@ class Learned:
     num_data: int
     log_evidence: float | None
     kept: Data | None = None
+    drift: DriftAlarm = field(default_factory=DriftAlarm)
+    judgement: Judgement = field(default_factory=Judgement)

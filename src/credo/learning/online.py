@@ -27,8 +27,11 @@ from credo.inference.point.map import MAP
 from credo.inference.registry import as_method
 from credo.learning import online_folder
 from credo.learning.beliefs import Density, belief_of
+from credo.learning.drift import DriftAlarm
 from credo.learning.held_back import Choice, held_back, joined
+from credo.learning.judgement import Judgement, judged_before
 from credo.learning.learned import Learned, Settings
+from credo.learning.new_classes import with_new_classes
 from credo.models.program import Model
 from credo.posterior import Mixture, Posterior
 
@@ -51,9 +54,14 @@ def online(
     is believed move back towards the prior by the share 1 − λ, so that a batch counts λᵏ after k more, and the learner
     remembers about 1/(1 − λ) batches.
 
-    Gaussians of any structure are handed on as they are, draws through a Gaussian or a flow fitted to them; each component of a mixture is updated by itself, and weighted by its evidence (the members of a
-    `DeepEnsemble` keep their weights). What the first batch fixes stays: the scaling of the data, point layers, and
-    what the prior or the noise leaves to be tuned.
+    Gaussians of any structure are handed on as they are, draws through a Gaussian or a flow fitted to them; each
+    component of a mixture is updated by itself, and weighted by its evidence (the members of a `DeepEnsemble` keep
+    their weights). What the first batch fixes stays: the scaling of the data, point layers, and what the prior or the
+    noise leaves to be tuned.
+
+    Before a batch is learned it is predicted: `learner.judgement` is its log score, and `learner.drift` an alarm that
+    rings when the targets become more improbable than they have been. A label that nobody has seen before is a new
+    class: the output layer grows, its new outputs come from the prior, and what is known about the others is kept.
 
     Arguments:
         model: of `credo.models`, or a posterior to go on from, of any fit.
@@ -112,7 +120,8 @@ class Online:
         for member in _members(posterior):
             belief_of(member, chosen.density)
         evidence = None if chosen.forgetting < 1 else _log_evidence(posterior)
-        learned = Learned(posterior, posterior, 1, posterior.provenance.num_data, evidence)
+        num_data, drift = posterior.provenance.num_data, DriftAlarm(seed=chosen.seed)
+        learned = Learned(posterior, posterior, 1, num_data, evidence, drift=drift)
         return cls(posterior.model, method, chosen, learned)
 
     @property
@@ -137,6 +146,16 @@ class Online:
         """log p(D₁ … D_t) = Σ log p(D_t | D₁ … D_{t−1}), or a lower bound; None where it is not known."""
         return None if self.learned is None else self.learned.log_evidence
 
+    @property
+    def drift(self) -> DriftAlarm:
+        """The alarm: it hears how improbable each batch is before it is learned, up to 2,000 rows of each."""
+        return DriftAlarm(seed=self.settings.seed) if self.learned is None else self.learned.drift
+
+    @property
+    def judgement(self) -> Judgement:
+        """What the last batch was before it was learned: its log score, and classes that nobody had seen before."""
+        return Judgement() if self.learned is None else self.learned.judgement
+
     def __repr__(self) -> str:
         return f"Online({type(self.method).__name__}, {self.num_updates} batches, {self.num_data:,} rows)"
 
@@ -154,7 +173,11 @@ class Online:
     @memory_told("learning a batch", "take fewer rows at a time, or a smaller network")
     def _after(self, batch: Any, progress: bool | None) -> Learned:
         before, seed = self.learned, self._seed()
-        data = self._like_before(batch)
+        data, judgement, drift = self._like_before(batch), self.judgement, self.drift
+        if before is not None:
+            judgement, drift = judged_before(before.posterior, data, drift)
+            if judgement.new_classes:
+                before = replace(before, belief=with_new_classes(before.belief, data, seed=seed))
         rest, kept = data, None if before is None else before.kept
         if self.settings.coreset:
             rest, chosen = held_back(data, self.settings.coreset, self.settings.choice, seed)
@@ -167,7 +190,8 @@ class Online:
             # A seed of its own, apart from those of the batches.
             posterior = work.refined(belief, kept, seed + 1)
         belief, posterior = (_of_rows(one, num_data) for one in (belief, posterior))
-        return Learned(belief, posterior, self.num_updates + 1, num_data, self._evidence_after(belief), kept)
+        evidence, num_updates = self._evidence_after(belief), self.num_updates + 1
+        return Learned(belief, posterior, num_updates, num_data, evidence, kept, drift, judgement)
 
     def _seed(self) -> int:
         """The first batch has the seed itself: it is an ordinary fit. Others have seeds apart from all of these."""

@@ -4,7 +4,7 @@ online.json      settings, method and counts; of a learner that holds rows back,
 kept-rows.safetensors    the rows that are held back, if any
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,8 @@ from credo.data import Data
 from credo.inference.method import Method
 from credo.inference.registry import METHODS, name_of
 from credo.inference.settings import build, settings_of
+from credo.learning.drift import DriftAlarm
+from credo.learning.judgement import Judgement
 from credo.learning.learned import Learned, Settings
 from credo.posterior.loading import read_posterior
 from credo.posterior.saving import put_posterior, write
@@ -40,6 +42,8 @@ class State:
     num_data: Count
     log_evidence: float | None
     belief: dict[str, Any] | None = None
+    drift: DriftAlarm = field(default_factory=DriftAlarm)
+    judgement: Judgement = field(default_factory=Judgement)
 
 
 def save(learned: Learned, method: Method, settings: Settings, folder: str | Path) -> None:
@@ -64,7 +68,7 @@ def put_learner(learned: Learned, method: Method, settings: Settings, folder: Pa
         belief, arrays = put_posterior(learned.belief, folder)
         files |= arrays
     counts = (learned.num_updates, learned.num_data, learned.log_evidence)
-    content = signed(asdict(State(asdict(settings), _named(method), *counts, belief)))
+    content = signed(asdict(State(asdict(settings), _named(method), *counts, belief, learned.drift, learned.judgement)))
     put_bytes(folder / ONLINE, content)
     files[ONLINE] = checksum_of(content)
     write(learned.posterior, folder, msgspec.structs.replace(held, files=files))
@@ -96,7 +100,8 @@ def get_learner(
     if state.belief is not None:
         belief = read_posterior(source, msgspec.structs.replace(held, posterior=state.belief), **given)
         kept = _kept(source, held, belief)
-    learned = Learned(belief, posterior, state.num_updates, state.num_data, state.log_evidence, kept)
+    counts = (state.num_updates, state.num_data, state.log_evidence)
+    learned = Learned(belief, posterior, *counts, kept, state.drift, state.judgement)
     return learned, _method(path, state.method) if method is None else method, settings
 
 

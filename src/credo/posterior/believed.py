@@ -63,6 +63,11 @@ class Believed(Model):
         own = self.forgets and bool(self.original.coupled_sites or self.original.factors)
         return own or not self.belief.is_diagonal
 
+    @property
+    def bytes_per_row(self) -> int:
+        """As of the model with its own prior: the rows do not meet the belief."""
+        return self.original.bytes_per_row
+
     # -- densities -------------------------------------------------------------------------------------------
 
     def _log_prior_of(

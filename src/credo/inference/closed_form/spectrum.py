@@ -90,7 +90,7 @@ class Sums(NamedTuple):
 
 def sums_over_rows(problem: Affine, theta: Theta, data: Batch) -> Sums:
     """One pass over the data, block of rows by block of rows."""
-    num_rows, num_outputs = len(data.x), math.prod(data.y.shape[1:])
+    num_rows, num_outputs = int(data.num_rows), math.prod(data.y.shape[1:])
     numbers = sum(len(one.entries) * len(one.outputs) for one in problem.blocks)
     size = max(1, NUMBERS_PER_BLOCK // max(numbers, 1))
     widths = [len(one.entries) for one in problem.blocks]
@@ -98,13 +98,13 @@ def sums_over_rows(problem: Affine, theta: Theta, data: Batch) -> Sums:
     squares, log_noise = np.zeros(len(widths)), 0.0
     for first in range(0, num_rows, size):
         block: Any = _rows(problem, theta, data.x[first : first + size], data.y[first : first + size])
-        rows = Rows(*(np.asarray(part, np.float64) for part in block))  # type: ignore[arg-type]
+        rows = Rows(*(np.asarray(part, np.float64)[: max(num_rows - first, 0)] for part in block))  # type: ignore[arg-type]
         log_noise += float(rows.log_noise.sum())
         for index, (design, targets) in enumerate(problem.regressions(rows)):
             grams[index] += design.T @ design
             products[index] += design.T @ targets
             squares[index] += targets @ targets
-    seen = np.asarray(is_observed(data.y)).reshape(num_rows, num_outputs).sum(0)
+    seen = np.asarray(is_observed(data.y))[:num_rows].reshape(num_rows, num_outputs).sum(0)
     nums = [int(seen[list(one.outputs)].sum()) for one in problem.blocks]
     return Sums(list(map(Spectrum.of, grams, products, squares.tolist(), nums)), float(log_noise))
 
@@ -154,25 +154,30 @@ class NoiseScale(NamedTuple):
 
 def noise_scales(problem: Affine, theta: Theta, sums: Sums) -> list[NoiseScale]:
     """The posterior of each number that sets the noise: those of different blocks are independent."""
-    others = {name: theta[name] for name in problem.others}
-    flat, unravel = ravel_pytree(others)
-
-    @jax.jit
-    def at(entry: Array, grid: Array) -> tuple[Array, Array]:
-        def one(value: Array) -> tuple[Array, Array]:
-            found = {**theta, **unravel(flat.at[entry].set(value))}
-            return problem.whitened(found, *problem.example()[:2])[1][0], problem.log_prior_of_others(found)
-
-        return jax.vmap(one)(grid)
+    flat, _ = ravel_pytree({name: theta[name] for name in problem.others})
 
     def density(entry: int, blocks: tuple[int, ...], grid: np.ndarray) -> NoiseScale:
         output = problem.blocks[blocks[0]].outputs[0]
-        log_noise, log_prior = (np.asarray(part, np.float64) for part in at(entry, np.append(grid, flat[entry])))
+        log_noise, log_prior = (
+            np.asarray(part, np.float64) for part in _noises_at(problem, theta, entry, np.append(grid, flat[entry]))
+        )
         taus = np.exp(log_noise[:-1, output] - log_noise[-1, output])
         total = log_prior[:-1] - log_prior[-1] + sum(sums.spectra[block].log_evidence(taus) for block in blocks)
         return NoiseScale(entry, blocks, grid, taus, np.where(np.isfinite(total), total, -np.inf))
 
     return [_located(partial(density, entry, blocks)) for entry, blocks in enumerate(problem.noises)]
+
+
+@jax.jit
+def _noises_at(problem: Affine, theta: Theta, entry: Array, grid: Array) -> tuple[Array, Array]:
+    """log noise and log prior at values of one of the numbers that set the noise."""
+    flat, unravel = ravel_pytree({name: theta[name] for name in problem.others})
+
+    def one(value: Array) -> tuple[Array, Array]:
+        found = {**theta, **unravel(flat.at[entry].set(value))}
+        return problem.whitened(found, *problem.example()[:2])[1][0], problem.log_prior_of_others(found)
+
+    return jax.vmap(one)(grid)
 
 
 def _located(density: Any) -> NoiseScale:

@@ -27,7 +27,7 @@ from credo.inference.method import Method
 from credo.models.program import Model
 from credo.posterior import Posterior
 from credo.posterior.saving import write
-from credo.typing import Batch
+from credo.typing import Batch, Theta
 
 
 @dataclass(frozen=True)
@@ -139,11 +139,14 @@ class FitFolder(AbstractContextManager["FitFolder"]):
             shutil.rmtree(self.checkpoints)
 
 
-def identity_of(method: Method, models: Sequence[Model], data: Iterable[Batch | None], seed: int) -> dict[str, Any]:
+def identity_of(
+    method: Method, models: Sequence[Model], data: Iterable[Batch | None], seed: int, start: Theta | None = None
+) -> dict[str, Any]:
     """What makes a fit the same fit, as JSON."""
     # A function without a name of its own is given by its address, which is another one in each process.
     settings = re.sub(r" at 0x[0-9a-f]+", "", repr(method.to_config()))
-    return {
+    warm = {} if start is None else {"start": _digest(start.values())}
+    return warm | {
         "method": settings,
         "seed": seed,
         "precision": str(working_precision()),
@@ -157,10 +160,15 @@ def identity_of(method: Method, models: Sequence[Model], data: Iterable[Batch | 
             }
             for one in models
         ],
-        "data": [None if batch is None else _digest((batch.x, batch.y)) for batch in data],
+        "data": [None if batch is None else _digest(_counted(batch)) for batch in data],
         "credo version": __version__,
         "jax version": jax.__version__,
     }
+
+
+def _counted(batch: Batch) -> tuple[np.ndarray, np.ndarray]:
+    """x and y of the rows that count, on the host, where a cut compiles nothing."""
+    return np.asarray(batch.x)[: batch.num], np.asarray(batch.y)[: batch.num]
 
 
 def _digest(arrays: Iterable[Any]) -> str:

@@ -238,7 +238,7 @@ class BayesByBackprop(Ascent):
                     kind=estimator,
                 )
 
-            log_likelihood = batch.total / batch.x.shape[0] * sum_by_block(noisy, batch, model.num_blocks(batch))
+            log_likelihood = batch.total / batch.num_rows * sum_by_block(noisy, batch, model.num_blocks(batch))
         return log_likelihood, -root.entropy() - log_prior
 
     def _moments(self, model: Model, mean: Theta, root: Root) -> tuple[Theta, Theta]:
