@@ -190,9 +190,9 @@ def test_who_forgets_everything_knows_the_prior_and_the_last_batch():
 
 
 def test_forgetting_pays_where_the_world_turns(seed):
-    """The weights turn by 0.15 rad a batch. Who forgets nothing is behind by half of the way, squared 0.56 on average over
-    16 batches, and an error e costs e²/2σ² nats a row: 3 of them, beside 0.5 for who remembers two batches. The standard
-    error of a mean over 300 rows is 0.1.
+    """The weights turn by 0.15 rad a batch. Who forgets nothing is behind by half of the way, squared 0.56 on average
+    over 16 batches, and an error e costs e²/2σ² nats a row: 3 of them, beside 0.5 for who remembers two batches. The
+    standard error of a mean over 300 rows is 0.1.
     """
     rng, scores = np.random.default_rng(seed), {1.0: [], 0.5: []}
     learners = {kept: credo.online(linear(), credo.ClosedForm(), forgetting=kept) for kept in scores}
