@@ -157,6 +157,16 @@ class CountOutputs:
         return dist.Poisson(jnp.exp(outputs[..., 0]))
 
 
+def _scale(model: Model, theta: Theta) -> Array:
+    """The noise of each target in a first row, (targets,)."""
+    law = model.predictive(theta, model.example().x)
+    return jnp.broadcast_to(stripped(law).scale, law.shape())[0].reshape(-1)
+
+
+# Compiled once for all models that differ in their arrays alone.
+_compiled_scale = jax.jit(_scale)
+
+
 def outputs_of(model: Model, theta: Theta) -> Outputs:
     """The kind of outputs a model has, found from its distribution of y.
 
@@ -173,11 +183,8 @@ def outputs_of(model: Model, theta: Theta) -> Outputs:
     if isinstance(bare, dist.Normal) and len(distribution.shape()) <= 2:
         shape = distribution.shape()
         num_targets = 1 if len(shape) == 1 else shape[1]
-
-        def scale(theta: Theta) -> Array:
-            return jnp.broadcast_to(stripped(model.predictive(theta, x)).scale, shape)[0].reshape(-1)
-
-        constant = None if depends_on(scale, theta) else tuple(jax.jit(scale)(theta).tolist())
+        depends = depends_on(lambda theta: _scale(model, theta), theta)
+        constant = None if depends else tuple(_compiled_scale(model, theta).tolist())
         return NormalOutputs(num_targets, len(shape) == 1, constant)
     if isinstance(bare, dist.MultivariateNormal) and len(distribution.shape()) == 2:
         return CorrelatedOutputs(distribution.shape()[1])

@@ -26,12 +26,12 @@ from credo.posterior.believed import Believed
 from credo.typing import Array, Theta
 
 
-def check_before(model: Believed, structure: Structure, names: tuple[str, ...]) -> None:
-    """Refuse a belief that is not in the structure, which could not hold it, and a subset that leaves some out."""
-    certain = [name for name in model.template if name not in names]
-    if certain:
+def check_before(model: Believed, structure: Structure, subset: Any) -> None:
+    """Refuse a belief that is not in the structure, which could not hold it, and a subset of what is believed."""
+    if subset != "all":
         raise ValueError(
-            f"subset leaves {', '.join(certain)} for certain, of which something is believed already; take subset='all'"
+            f"subset={subset!r} would leave the rest for certain, of which something is believed already; take "
+            "subset='all'"
         )
     spread = model.belief.spread
     if structure == "full" or (isinstance(spread, Diagonal) and structure != "kronecker"):

@@ -138,7 +138,7 @@ class Laplace(Wrapper):
 
     def init(self, key: Key, model: Model, theta: Theta, data: Batch, held_out: Batch | None) -> Tree:
         if isinstance(model, Believed):
-            check_before(model, self.structure, self.names(model, theta))
+            check_before(model, self.structure, self.subset)
         return super().init(key, model, theta, data, held_out)
 
     def posterior(self, model: Model, outcome: Outcome) -> Gaussian:
