@@ -116,7 +116,11 @@ def _named(method: Method) -> dict[str, Any] | None:
     """A method as name and settings; None if they cannot rebuild it."""
     if type(method) not in METHODS.values():
         return None
-    name, settings = name_of(method), settings_of(method)
+    name = name_of(method)
+    try:
+        settings = json.loads(json.dumps(settings_of(method)))
+    except TypeError:  # a function, such as those that an optimiser of optax is made of
+        return None
     return {"name": name, "settings": settings} if build(name, settings) == method else None
 
 
