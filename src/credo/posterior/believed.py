@@ -89,15 +89,15 @@ class Believed(Model):
         return jnp.zeros(())
 
     @property
-    def factors(self) -> frozenset[str]:  # type: ignore[override]
+    def factors(self) -> frozenset[str]:
         return frozenset()
 
     @property
-    def coupled_sites(self) -> frozenset[str]:  # type: ignore[override]
+    def coupled_sites(self) -> frozenset[str]:
         return frozenset(self.template) if self.couples else frozenset()
 
     @property
-    def hierarchical_sites(self) -> frozenset[str]:  # type: ignore[override]
+    def hierarchical_sites(self) -> frozenset[str]:
         return self.original.hierarchical_sites if self.forgets else frozenset()
 
     # -- where to start --------------------------------------------------------------------------------------

@@ -49,7 +49,8 @@ def write(posterior: Any, folder: Path, held: Manifest | None = None) -> None:
     Arguments:
         held: what else the manifest of the folder names; nothing by default.
     """
-    held, files = held or Manifest(), {}
+    held = held or Manifest()
+    files: dict[str, str] = {}
     try:
         content, files = put_posterior(posterior, folder)
         msgspec.structs.replace(held, files=held.files | files, posterior=content).write(folder)
