@@ -79,6 +79,27 @@ def test_unlabelled_rows_are_not_judged():
     assert learner.judgement.num_rows == 50
 
 
+def test_weights_of_draws_are_bayes_rule():
+    """In sequence as at once, wᵢ ∝ p(D | thetaᵢ); and a batch that leaves too few draws is refused."""
+    model = credo.models.regression(credo.networks.MLP([], out=1), noise=1.0)
+    y = targets(X, 0)
+    first = credo.fit(model, (X[:40], y[:40]), credo.NUTS(num_samples=200, num_warmup=200), progress=False)
+    learner = credo.online(first, "nuts", density="weights")
+    for rows in (slice(40, 60), slice(60, 80)):
+        posterior = learner.update((X[rows], y[rows]))
+    log_weights = first.predict(X[40:]).log_prob_by_draw(y[40:]).sum(axis=1)
+    expected = np.exp(log_weights - log_weights.max())
+    np.testing.assert_allclose(posterior.weights.ravel(), expected / expected.sum(), rtol=2e-3)
+    with pytest.raises(ValueError, match=r"leave 1.0 of 800 draws with any weight.*fit again with all rows"):
+        learner.update((X, 5 - y))
+    assert learner.num_updates == 3
+
+
+def test_only_draws_have_weights(binary):
+    with pytest.raises(ValueError, match="weighs draws, and the posterior is a Gaussian"):
+        credo.online(binary, VI, density="weights").update((X, labels(2)))
+
+
 # -- new classes -------------------------------------------------------------------------------------------------
 
 NEW = credo.Data(X[:4], np.array([0, 1, 3, 3], np.int32))
