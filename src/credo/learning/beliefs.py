@@ -23,7 +23,7 @@ from credo.posterior import Draws, Flow, Gaussian, Generator, Quantised
 from credo.posterior.belief import Belief
 from credo.typing import Array, Theta
 
-Density = Literal["gaussian", "diagonal", "flow"]
+Density = Literal["gaussian", "diagonal", "flow", "weights"]
 
 # Draws of a posterior that can make any number of them.
 NUM_DRAWS = 2000

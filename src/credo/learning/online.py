@@ -32,6 +32,7 @@ from credo.learning.held_back import Choice, held_back, joined
 from credo.learning.judgement import Judgement, judged_before
 from credo.learning.learned import Learned, Settings
 from credo.learning.new_classes import with_new_classes
+from credo.learning.reweighted import reweighted
 from credo.models.program import Model
 from credo.posterior import Mixture, Posterior
 
@@ -70,8 +71,10 @@ def online(
         coreset: rows of each batch that are held back from the posterior, kept, and learned last: on the way to each
             prediction the posterior is refined on all of them (Nguyen et al.), so that old tasks are not forgotten.
         choice: which rows are held back, "random" or "k-center" (those that are farthest from each other).
-        density: how draws, and flows, are handed on: "gaussian" (with all covariances where there are ten draws for
-            each of up to 2,000 numbers, else the variances alone), "diagonal" or "flow".
+        density: how draws, and flows, are handed on: by a "gaussian" that is fitted to them (with all covariances where
+            there are ten draws for each of up to 2,000 numbers, else the variances alone), a "diagonal" one, a "flow",
+            or as they are, by "weights" that follow the likelihood of each batch, which is exact while enough draws
+            have weight.
         seed: the same seed and the same batches give the same bits.
 
     >>> import credo
@@ -117,7 +120,7 @@ class Online:
                 "network with credo.models.regression(net) or credo.models.classification(net)"
             )
         chosen = settings or Settings()
-        for member in _members(posterior):
+        for member in _members(posterior) if chosen.density != "weights" else ():
             belief_of(member, chosen.density)
         evidence = None if chosen.forgetting < 1 else _log_evidence(posterior)
         num_data, drift = posterior.provenance.num_data, DriftAlarm(seed=chosen.seed)
@@ -264,6 +267,8 @@ class _Work:
         return self._updated(before, data, seed, 1.0)
 
     def _updated(self, before: Any, data: Data, seed: int, kept: float) -> Any:
+        if self.learner.settings.density == "weights":
+            return reweighted(before, data, kept=kept)
         learner, members = self.learner, _members(before)
         is_ensemble = isinstance(learner.method, DeepEnsemble)
         method = learner.method.method if isinstance(learner.method, DeepEnsemble) else learner.method
