@@ -6,6 +6,7 @@ from credo.plot.confusion import confusion
 from credo.plot.fans import fan
 from credo.plot.graph import graph
 from credo.plot.label_errors import label_errors
+from credo.plot.learning_curve import learning_curve
 from credo.plot.maps import class_map, maps
 from credo.plot.objective import objective
 from credo.plot.observed import observed
@@ -25,6 +26,7 @@ __all__ = [
     "fan",
     "graph",
     "label_errors",
+    "learning_curve",
     "maps",
     "objective",
     "observed",
