@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 
 Array = jax.Array
 Key = jax.Array
@@ -20,7 +21,9 @@ class Batch(NamedTuple):
     `total` is N in log p(theta) + N/n · Σ log p(y | x, theta); n is the number of rows here. `rows` are their numbers
     in the data set, for a chain that sees rows of its own; otherwise None. `inputs` are those of the model's own by
     name, or some rows of them; None for all of them, which the model holds. `key` is for what the likelihood averages
-    over (augmentations), another one in each step of a method that allows it; None for always the same draws.
+    over (augmentations), another one in each step of a method that allows it; None for always the same draws. `num` is
+    how many of the rows count, from the first on: the others are padding; None where all do. It is traced, so that
+    compiled code serves data that grow.
     """
 
     x: Array
@@ -29,3 +32,20 @@ class Batch(NamedTuple):
     rows: Array | None = None
     inputs: dict[str, Array] | None = None
     key: Key | None = None
+    num: int | Array | None = None
+
+    @property
+    def num_rows(self) -> int | Array:
+        """n: how many rows count."""
+        return self.x.shape[0] if self.num is None else self.num
+
+    def sum(self, terms: Array) -> Array:
+        """The sum of a number for each row, (rows,) or (1,) for all alike, over the rows that count."""
+        if self.num is None:
+            return jnp.sum(terms)
+        return jnp.sum(jnp.where(self.counted, terms, 0.0))
+
+    @property
+    def counted(self) -> Array:
+        """Which rows count, (rows,)."""
+        return jnp.arange(self.x.shape[0]) < self.num_rows

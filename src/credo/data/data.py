@@ -62,6 +62,7 @@ class Data:
     classes: tuple[str, ...] | None
     tasks: tuple[str, ...] | None
     scaling: Scaling = field(init=False)
+    capacity: int | None = field(init=False)
 
     def __init__(
         self,
@@ -98,6 +99,7 @@ class Data:
             classes=_class_names(classes, targets),
             tasks=None if tasks is None else _task_names(tasks, inputs),
             scaling=fitted(inputs, targets, but_last=tasks is not None) if standardise else Scaling(),
+            capacity=None,
         )
 
     @property
@@ -145,9 +147,26 @@ class Data:
 
     def _batch(self) -> Batch:
         seen = self.only_labelled()
+        num = seen.size
+        if self.capacity is not None:
+            rows = np.arange(max(self.capacity, num))
+            seen = seen.select(np.where(rows < num, rows, 0))
         # Fresh arrays that nobody else writes to: JAX may take x as it is, where asarray would make two copies.
         x, y = jax.device_put(seen.scaling.inputs(seen.x), may_alias=True), jnp.asarray(seen.scaling.targets(seen.y))
-        return Batch(x, y, seen.size)
+        return Batch(x, y, num, num=None if self.capacity is None else num)
+
+    def padded(self, capacity: int) -> "Data":
+        """The same rows, for fits to data that grow: what is compiled for one of them serves up to `capacity` rows.
+
+        A batch has that many rows, of which those with a target count and the others are repeated ones; the posterior
+        is that of the rows themselves.
+
+        >>> Data([1.0, 2.0, 3.0], [0, 1, 1]).padded(5).batch().y.tolist()
+        [0, 1, 1, 0, 0]
+        """
+        if capacity < self.num_labelled:
+            raise ValueError(f"capacity is {capacity}, and {self.num_labelled} rows have a target; pass at least that")
+        return self._changed(capacity=capacity)
 
     def with_labels(self) -> "Data":
         """The same rows with class labels, where y holds whole numbers and gaps, for which NumPy has only floats."""
@@ -200,7 +219,8 @@ class Data:
         """Two sets of rows; if this set is standardised, so are both, by the scaling of `train` alone."""
         part = self.select(train)
         if self.standardise:
-            part = replace(part)  # the constructor fits the scaling to the rows that are left
+            # The constructor fits the scaling to the rows that are left.
+            part = replace(part)._changed(capacity=self.capacity)
         return part, self.select(test).with_scaling(part.scaling)
 
     def split(self, fraction: float = 0.1, *, seed: int = 0, stratify: bool = False) -> tuple["Data", "Data"]:

@@ -107,7 +107,8 @@ class Distilled(Wrapper):
     def init(self, key: Key, model: Model, theta: Theta, data: Batch, held_out: Batch | None) -> DistilledState:
         weights = self._network(model).params
         sampler = self.sampler.init(key, model, theta, data, held_out)
-        spread = jnp.std(data.x, axis=0)
+        counted = data.counted.reshape(-1, *[1] * (data.x.ndim - 1))
+        spread = jnp.std(data.x, axis=0, where=None if data.num is None else counted)
         return DistilledState(jnp.array(0), sampler, weights, self._optimizer.init(weights), spread)
 
     def step(self, key: Key, model: Model, state: DistilledState, batch: Batch) -> tuple[DistilledState, DistilledInfo]:
@@ -117,7 +118,7 @@ class Distilled(Wrapper):
         theta = self._theta(model, self.sampler.draw(model, sampler))
 
         def learned() -> tuple[DistilledState, Array]:
-            x = self._rows(rows_key, batch.x, state.x_scale)
+            x = self._rows(rows_key, batch, state.x_scale)
             value, slope = jax.value_and_grad(lambda weights: self._loss(model, theta, weights, x))(state.weights)
             updates, optimizer = self._optimizer.update(slope, state.optimizer, state.weights)
             return state._replace(weights=optax.apply_updates(state.weights, updates), optimizer=optimizer), -value
@@ -173,11 +174,11 @@ class Distilled(Wrapper):
         own = RowShapes(rows.x.shape, REAL, shape, REAL, columns=columns)
         return replace(student(net, head), rows=own)
 
-    def _rows(self, key: Key, x: Array, x_scale: Array) -> Array:
+    def _rows(self, key: Key, batch: Batch, x_scale: Array) -> Array:
         """Rows of a batch: half of them as they are, half with noise of all scales up to `beyond`."""
         row_key, scale_key, noise_key = jax.random.split(key, 3)
-        rows = x[jax.random.randint(row_key, (self.batch_size,), 0, x.shape[0])]
-        scales = jax.random.uniform(scale_key, (self.batch_size, *[1] * (x.ndim - 1)), minval=-1.0)
+        rows = batch.x[jax.random.randint(row_key, (self.batch_size,), 0, batch.num_rows)]
+        scales = jax.random.uniform(scale_key, (self.batch_size, *[1] * (rows.ndim - 1)), minval=-1.0)
         return rows + self.beyond * jnp.maximum(scales, 0.0) * x_scale * random.normal(noise_key, rows.shape)
 
     def _loss(self, model: Model, theta: Theta, weights: Theta, x: Array) -> Array:

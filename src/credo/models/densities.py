@@ -95,7 +95,7 @@ class Densities(Traced):
             key: for local latents, drawn afresh; the average over keys is a lower bound on the log likelihood.
         """
         log_prior, log_likelihood = self._log_sums(theta, batch, lambda: _given(key), moments)
-        return log_prior, batch.total / batch.x.shape[0] * log_likelihood
+        return log_prior, batch.total / batch.num_rows * log_likelihood
 
     def _log_sums(
         self, theta: Theta, batch: Batch, local: Callable[[], Key], moments: tuple[Theta, Theta] | None = None
@@ -122,10 +122,11 @@ class Densities(Traced):
             def log_rows(seen: Batch, key: Any) -> tuple[Array, Array]:
                 return self._log_rows(theta, seen, lambda: key, moments)
 
-            return self.views.log_sums(log_rows, batch, self._inputs_of(batch), keys)
-        if self.summed_sites:
+            log_prior, terms = self.views.log_rows(log_rows, batch, self._inputs_of(batch), keys)
+            return log_prior, batch.sum(terms)
+        if self.summed_sites or batch.num is not None:
             log_prior, terms = self._log_rows(theta, batch, local, moments)
-            return log_prior, jnp.sum(terms)
+            return log_prior, batch.sum(terms)
         trace, log_jacobian = self._trace(theta, batch.x, batch.y, local, self._inputs_of(batch))
         return sum(self._prior_terms(trace, moments).values(), log_jacobian), self._likelihood_of(trace, batch)
 

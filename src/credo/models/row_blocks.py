@@ -37,4 +37,5 @@ def rows_of(batch: Batch, first: Array | int, num_rows: int) -> Batch:
     def some(array: Array) -> Array:
         return jax.lax.dynamic_slice_in_dim(array, first, num_rows)
 
-    return batch._replace(x=some(batch.x), y=some(batch.y), rows=None if batch.rows is None else some(batch.rows))
+    own = batch._replace(x=some(batch.x), y=some(batch.y), rows=None if batch.rows is None else some(batch.rows))
+    return own if batch.num is None else own._replace(num=jnp.clip(batch.num - first, 0, num_rows))

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal, TypeVar
 
 import jax
@@ -160,7 +160,7 @@ class Traced:
         """
         if not self.xi_template:
             return {}
-        xi = jax.jit(lambda: unconstrained_params(self._prior_trace(random.key(0))))()
+        xi = _initial_params(self)
         return {name: xi[name] for name in self.xi_template}
 
     @property
@@ -262,6 +262,11 @@ class Traced:
         with alone(), handlers.trace() as trace, handlers.seed(rng_seed=0), sites, Masks(theta):
             self.program(x, y, **given)
         return trace, sites.log_jacobian
+
+
+@partial(jax.jit, static_argnums=0)
+def _initial_params(model: Traced) -> Theta:
+    return unconstrained_params(model._prior_trace(random.key(0)))
 
 
 def any_key() -> Key:

@@ -80,10 +80,10 @@ class Views:
             return jax.random.split(key, (x.shape[0], self.num))
         return jax.vmap(lambda row: jax.random.split(_content_key(row), self.num))(x)
 
-    def log_sums(
+    def log_rows(
         self, log_rows: Callable[[Batch, Any], tuple[Array, Array]], batch: Batch, inputs: Mapping[str, Any], keys: Any
     ) -> tuple[Array, Array]:
-        """log p(theta), and Σ over the rows of log 1/K Σₖ p(y | x′ₖ, theta).
+        """log p(theta), and log 1/K Σₖ p(y | x′ₖ, theta) of each row, (rows,).
 
         Arguments:
             log_rows: from a batch, and a key for what it draws itself, to log p(theta) and log p(y | x, theta) of each
@@ -93,12 +93,12 @@ class Views:
 
         def of_row(views: Array, y: Array, number: Array | None, key: Any) -> tuple[Array, Array]:
             y, number = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (self.num, *leaf.shape)), (y, number))
-            log_prior, terms = log_rows(batch._replace(x=views, y=y, rows=number), key)
+            log_prior, terms = log_rows(batch._replace(x=views, y=y, rows=number, num=None), key)
             return log_prior, jnp.broadcast_to(terms, (self.num,))
 
         views = self.of(batch.x, batch.key, inputs)
         log_prior, terms = jax.vmap(of_row, out_axes=(None, 0))(views, batch.y, batch.rows, keys)
-        return log_prior, jnp.sum(jax.nn.logsumexp(terms, axis=1) - math.log(self.num))
+        return log_prior, jax.nn.logsumexp(terms, axis=1) - math.log(self.num)
 
     def law(self, given: Callable[[Array], Conditional], x: Array, inputs: Mapping[str, Any]) -> Conditional:
         """1/K Σₖ p(y | x′ₖ, theta), with the same views whenever a row is asked about: of classes a law of classes.

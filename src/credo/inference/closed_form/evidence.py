@@ -24,7 +24,7 @@ import jax
 import jax.numpy as jnp
 
 from credo.data import is_observed
-from credo.inference.closed_form.affine import Affine
+from credo.inference.closed_form.affine import Affine, Rows
 from credo.typing import Array, Batch, Theta
 
 
@@ -74,21 +74,33 @@ def by_rows(design: Array, targets: Array) -> Array:
 
 def log_evidence(problem: Affine, theta: Theta, data: Batch) -> Array:
     """log p(D | theta), theta without the weights: all else that the model leaves open."""
-    rows = problem.rows(theta, data.x, data.y)
+    rows, num_targets = _counted(problem, theta, data)
     total = -jnp.sum(rows.log_noise)
     for design, targets in problem.regressions(rows):
         total += by_rows(design, targets) if design.shape[0] < design.shape[1] else by_weights(design, targets)
-    return total - 0.5 * math.log(2 * math.pi) * jnp.sum(is_observed(data.y))
+    return total - 0.5 * math.log(2 * math.pi) * num_targets
 
 
 def held_out_score(problem: Affine, theta: Theta, data: Batch, held_out: Batch) -> Array:
     """Mean over the held-out rows of Σ log p(y | x, D, theta), one target at a time."""
-    known, asked = (problem.rows(theta, batch.x, batch.y) for batch in (data, held_out))
+    (known, _), (asked, num_targets) = (_counted(problem, theta, batch) for batch in (data, held_out))
     total = -jnp.sum(asked.log_noise)
     pairs = zip(problem.regressions(known), problem.regressions(asked), strict=True)
     for (design, targets), (new, new_targets) in pairs:
         q = normal_of(design, targets)
         variance = 1 + jnp.sum(q.spread(new) ** 2, axis=1)
         total -= 0.5 * jnp.sum((new_targets - new @ q.mean) ** 2 / variance + jnp.log(variance))
-    constant = 0.5 * math.log(2 * math.pi) * jnp.sum(is_observed(held_out.y))
-    return (total - constant) / held_out.x.shape[0]
+    return (total - 0.5 * math.log(2 * math.pi) * num_targets) / held_out.num_rows
+
+
+def _counted(problem: Affine, theta: Theta, data: Batch) -> tuple[Rows, Array]:
+    """The rows of a regression, those that do not count at zero, and how many targets they have."""
+    rows, seen = problem.rows(theta, data.x, data.y), is_observed(data.y)
+    if data.num is not None:
+        rows = Rows(*(jnp.where(_along(data.counted, part), part, 0.0) for part in rows))
+        seen = seen & _along(data.counted, seen)
+    return rows, jnp.sum(seen)
+
+
+def _along(counted: Array, part: Array) -> Array:
+    return counted.reshape(-1, *[1] * (part.ndim - 1))

@@ -1,5 +1,6 @@
 """What a closed form leaves behind: the evidence, and a normal of the weights or draws of them and of their noise."""
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -14,7 +15,7 @@ from credo.covariance.layout import Layout
 from credo.diagnostics.exact import ExactEvidence
 from credo.inference.closed_form.affine import Affine
 from credo.inference.closed_form.spectrum import NoiseScale, Sums, noise_scales, sums_over_rows
-from credo.typing import Batch, Key, Theta
+from credo.typing import Array, Batch, Key, Theta
 
 
 class Exact(NamedTuple):
@@ -84,9 +85,14 @@ class Exact(NamedTuple):
 
     def _prior(self) -> tuple[np.ndarray, Any, np.ndarray]:
         """m as a vector, the way back to arrays, and L, as in `Affine.prior`."""
-        mean, root = jax.jit(self.problem.prior)(self.theta)
+        mean, root = _prior_of(self.problem, self.theta)
         flat, unravel = ravel_pytree(mean)
         return np.asarray(flat, np.float64), unravel, np.asarray(root, np.float64)
+
+
+@partial(jax.jit, static_argnums=0)
+def _prior_of(problem: Affine, theta: Theta) -> tuple[Theta, Array]:
+    return problem.prior(theta)
 
 
 def _times(root: np.ndarray, directions: np.ndarray) -> np.ndarray:

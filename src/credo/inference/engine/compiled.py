@@ -41,7 +41,7 @@ def begin(
         theta = model.initial_theta(start_key)
     elif theta is None:
         theta = {name: leaf[0] for name, leaf in model.sample_prior(start_key, 1).items()}
-    rows = _rows_of(plan, jax.random.fold_in(own, 0), data.x.shape[0])
+    rows = _rows_of(plan, jax.random.fold_in(own, 0), data)
     seen = data if rows is None else _taken(data, rows)._replace(inputs=data.inputs)
     state = method.init(init_key, model, theta, seen, held_out)
     # Weakly typed leaves would make the first chunk a program of its own.
@@ -105,11 +105,12 @@ def chunk(
     return jax.lax.fori_loop(0, num_records, record, carry)
 
 
-def _rows_of(plan: Plan, key: Key, num_rows: int) -> Array | None:
+def _rows_of(plan: Plan, key: Key, data: Batch) -> Array | None:
     """The rows that a chain sees, by number; None for all of them, without their numbers."""
+    num = data.x.shape[0]
     if plan.rows == "resampled":
-        return jax.random.randint(key, (num_rows,), 0, num_rows)
-    return jnp.arange(num_rows) if plan.rows == "numbered" else None
+        return jax.random.randint(key, (num,), 0, data.num_rows)
+    return jnp.arange(num) if plan.rows == "numbered" else None
 
 
 def _over_chains(lockstep: bool, function: Callable[..., Tree], *arguments: Tree) -> Tree:
@@ -121,7 +122,10 @@ def _batch(key: Key, number: Array, data: Batch, rows: Array | None, plan: Plan)
     if plan.batch_size is None:
         return data
     taken = partial(minibatch, key, number, size=plan.batch_size, independent=plan.independent_batches)
-    return taken(data) if rows is None else _taken(data, taken(Batch(rows, rows, data.total)).x)
+    if rows is None:
+        return taken(data)
+    own = taken(Batch(rows, rows, data.total, num=data.num))
+    return _taken(data, own.x)._replace(num=own.num)
 
 
 def _inputs(key: Key, number: Array, model: Model, data: Batch, plan: Plan) -> dict[str, Array] | None:
@@ -134,7 +138,7 @@ def _inputs(key: Key, number: Array, model: Model, data: Batch, plan: Plan) -> d
 
 
 def _taken(data: Batch, rows: Array) -> Batch:
-    return Batch(data.x[rows], data.y[rows], data.total, rows)
+    return Batch(data.x[rows], data.y[rows], data.total, rows, num=data.num)
 
 
 def _newest(old: Array, new: Array) -> Array:

@@ -157,10 +157,15 @@ def identity_of(method: Method, models: Sequence[Model], data: Iterable[Batch | 
             }
             for one in models
         ],
-        "data": [None if batch is None else _digest((batch.x, batch.y)) for batch in data],
+        "data": [None if batch is None else _digest(_counted(batch)) for batch in data],
         "credo version": __version__,
         "jax version": jax.__version__,
     }
+
+
+def _counted(batch: Batch) -> tuple[np.ndarray, np.ndarray]:
+    """x and y of the rows that count, on the host, where a cut compiles nothing."""
+    return np.asarray(batch.x)[: batch.num], np.asarray(batch.y)[: batch.num]
 
 
 def _digest(arrays: Iterable[Any]) -> str:

@@ -5,6 +5,8 @@ evaluated only at the positions of one batch, so a step costs O(n), needs no sta
 key and the step number alone: any step can be computed without the steps before it.
 """
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 
@@ -25,16 +27,22 @@ def minibatch(key: Key, step: Array, data: Batch, size: int, *, independent: boo
     Arguments:
         independent: whether batches have nothing to do with each other; then a row may come twice in one.
     """
-    num_rows = data.x.shape[0]
     if independent:
-        rows = jax.random.randint(jax.random.fold_in(key, step), (size,), 0, num_rows)
+        rows = jax.random.randint(jax.random.fold_in(key, step), (size,), 0, data.num_rows)
         return Batch(data.x[rows], data.y[rows], data.total)
-    if size >= num_rows:
+    if size >= data.x.shape[0]:
         return data
-    batches_per_epoch = num_rows // size
-    epoch, position = step // batches_per_epoch, step % batches_per_epoch
-    rows = permute(jax.random.fold_in(key, epoch), position * size + jnp.arange(size), num_rows)
-    return Batch(data.x[rows], data.y[rows], data.total)
+    # Of padded data it is not known beforehand whether they fill a batch.
+    num_batches = data.num_rows // size if data.num is None else jnp.maximum(data.num_rows // size, 1)
+    epoch, position = step // num_batches, step % num_batches
+    positions = position * size + jnp.arange(size)
+    if data.num is None:
+        rows = permute(jax.random.fold_in(key, epoch), positions, data.x.shape[0])
+        return Batch(data.x[rows], data.y[rows], data.total)
+    few = data.num <= size
+    rows = permute(jax.random.fold_in(key, epoch), jnp.where(few, 0, positions), data.num)
+    rows = jnp.where(few, positions, rows)
+    return Batch(data.x[rows], data.y[rows], data.total, num=jnp.minimum(data.num, size))
 
 
 def some_inputs(
@@ -61,25 +69,34 @@ def some_inputs(
     return some
 
 
-def permute(key: Key, positions: Array, num: int) -> Array:
+def permute(key: Key, positions: Array, num: int | Array) -> Array:
     """π(positions) for a random permutation π of 0 … num−1 that is fixed by the key.
 
     A Feistel network permutes the next power of four; positions that leave the range walk on along their
-    cycle until they return to it, which keeps π a permutation.
+    cycle until they return to it, which keeps π a permutation. A traced num gives the same π.
 
     >>> sorted(permute(jax.random.key(0), jnp.arange(10), 10).tolist()) == list(range(10))
     True
     """
-    half_bits = max((max(num - 1, 1).bit_length() + 1) // 2, 1)
-    num_rounds = NUM_ROUNDS_OF_FEW if half_bits <= 2 else NUM_ROUNDS
+    if isinstance(num, int):
+        half_bits: Any = max((max(num - 1, 1).bit_length() + 1) // 2, 1)
+    else:
+        num = num.astype(jnp.uint32)
+        half_bits = (33 - jax.lax.clz(jnp.maximum(num - 1, 1))) // 2
+    are_few = half_bits <= 2
+    # An even number of rounds leaves the halves in their places, so that the further ones can be taken or left.
+    num_rounds = NUM_ROUNDS if are_few is False else NUM_ROUNDS_OF_FEW
     round_keys = jax.random.bits(key, (num_rounds,), jnp.uint32)
 
     def feistel(values: Array) -> Array:
         mask = jnp.uint32((1 << half_bits) - 1)
         left, right = values >> half_bits, values & mask
-        for round_key in round_keys:
+        for number, round_key in enumerate(round_keys):
+            if number == NUM_ROUNDS:
+                shorter = (left << half_bits) | right
             left, right = right, left ^ (mix(right + round_key) & mask)
-        return (left << half_bits) | right
+        found = (left << half_bits) | right
+        return found if isinstance(are_few, bool) else jnp.where(are_few, found, shorter)
 
     def walk(values: Array) -> Array:
         return jnp.where(values < num, values, feistel(values))

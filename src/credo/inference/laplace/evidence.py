@@ -128,7 +128,7 @@ def _climb(
         return log_evidence_of(problem, both, data, half_log_det)
 
     def loss(now: Theta) -> Array:
-        return -evidence(now) / data.x.shape[0]
+        return -evidence(now) / data.num_rows
 
     def step(carry: tuple[Theta, Any], _: None) -> tuple[tuple[Theta, Any], None]:
         now, state = carry

@@ -280,9 +280,14 @@ def _root_and_more(curvature: Curvature, precision: Theta) -> tuple[Root, Array,
     return root, root.half_log_det(), damping, root.variance()
 
 
+@jax.jit
+def _along(root: Root, slope: Theta) -> Theta:
+    return root.transposed(slope)
+
+
 def _newton_gain(root: Root, slope: Theta) -> float:
     """½ gᵀ Σ g: what one Newton step would add to the log joint density. At a mode, nothing."""
-    along = jax.jit(lambda slope: root.transposed(slope))(slope)
+    along = _along(root, slope)
     return 0.5 * float(sum(np.sum(np.square(leaf)) for leaf in along.values()))
 
 

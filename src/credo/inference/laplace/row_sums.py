@@ -113,7 +113,8 @@ def _over_blocks(add: Callable[..., Any], start: Any, data: Batch, size: int) ->
     def body(index: Array, total: Any) -> Any:
         first = jnp.minimum(index * size, num - size)
         x, y = (jax.lax.dynamic_slice_in_dim(array, first, size) for array in (data.x, data.y))
-        return add(total, x, y, (first + jnp.arange(size) >= index * size).astype(working_precision()))
+        rows = first + jnp.arange(size)
+        return add(total, x, y, ((rows >= index * size) & (rows < data.num_rows)).astype(working_precision()))
 
     return jax.lax.fori_loop(0, -(-num // size), body, start)
 
@@ -199,7 +200,7 @@ def kronecker(problem: Problem, theta: Theta, data: Batch) -> tuple[dict[str, tu
             inputs, gradients = found[name]
             counted = (inputs * seen[:, None, None]).reshape(-1, inputs.shape[-1])
             gradients = gradients.reshape(-1, gradients.shape[-1])
-            share = 1 / (data.x.shape[0] * inputs.shape[1])
+            share = 1 / (data.num_rows * inputs.shape[1])
             moved[name] = a + share * counted.T @ counted, g + gradients.T @ gradients
         rest = _row_jacobian(problem, theta, problem.rest, x, y, seen)
         return moved, {name: block + rest[name].T @ rest[name] for name, block in blocks.items()}

@@ -127,7 +127,7 @@ class MAP(Ascent):
         """Every `check_every` steps, compare theta with the best one on the held-out data."""
 
         def check(best: Best) -> Best:
-            return best.after(state.theta, model.log_likelihood(state.theta, held_out) / held_out.x.shape[0])
+            return best.after(state.theta, model.log_likelihood(state.theta, held_out) / held_out.num_rows)
 
         best = jax.lax.cond(state.step % self.check_every == 0, check, lambda best: best, state.best)
         return state._replace(best=best)

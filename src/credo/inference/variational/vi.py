@@ -11,6 +11,7 @@ three are.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 import jax
@@ -237,7 +238,7 @@ class BayesByBackprop(Ascent):
                     kind=estimator,
                 )
 
-            log_likelihood = batch.total / batch.x.shape[0] * sum_by_block(noisy, batch, model.num_blocks(batch))
+            log_likelihood = batch.total / batch.num_rows * sum_by_block(noisy, batch, model.num_blocks(batch))
         return log_likelihood, -root.entropy() - log_prior
 
     def _moments(self, model: Model, mean: Theta, root: Root) -> tuple[Theta, Theta]:
@@ -271,13 +272,18 @@ class BayesByBackprop(Ascent):
     def posterior(self, model: Model, outcome: Outcome) -> Gaussian | Flow:
         state: VIState = outcome.state
         frozen = model.freeze(state.phi.xi) if state.phi.xi else model
-        root = jax.jit(lambda raw: self.chosen_family.root(raw, model.template))(state.phi.root)
+        root = _root(self.chosen_family, model, state.phi.root)
         kind = Gaussian if self.chosen_family.is_gaussian else Flow
         # After an early stop the engine's chunk runs on without moving; those steps are no part of the trace.
         return as_posterior(kind, self, frozen, outcome, state.phi.mean, root, num_steps=int(state.step))
 
 
 VI = BayesByBackprop
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _root(family: Any, model: Model, raw: Any) -> Any:
+    return family.root(raw, model.template)
 
 
 def as_posterior(

@@ -1,0 +1,1 @@
+"""Loops that use uncertainty: asking for labels, learning from a stream."""
