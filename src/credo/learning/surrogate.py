@@ -23,6 +23,7 @@ from credo.inference.auto import Choice
 from credo.inference.closed_form.closed_form import ClosedForm
 from credo.inference.fit import fit
 from credo.inference.method import Method
+from credo.inference.sgmcmc.schedules import Cosine
 from credo.models import priors
 from credo.models.program import Model
 from credo.posterior import Posterior
@@ -34,7 +35,7 @@ LENGTH, LENGTH_SPREAD = 0.5, 1.0
 NOISE = dist.LogNormal(math.log(1e-2), 1.5)
 # A function without noise still has some: what waves cannot follow, and rounding.
 NO_NOISE = 1e-3
-METHOD = ClosedForm(num_steps=200, learning_rate=0.05)
+METHOD = ClosedForm(num_steps=100, learning_rate=Cosine(0.1, 100))
 # Fits to growing data share what is compiled for this many rows, then for twice as many, and so on.
 FIRST_CAPACITY = 64
 
