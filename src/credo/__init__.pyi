@@ -45,6 +45,12 @@ from .inference.variational.ivon import IVON as IVON
 from .inference.variational.swag import SWAG as SWAG
 from .inference.variational.vi import VI as VI
 from .inference.variational.vi import BayesByBackprop as BayesByBackprop
+from .learning.online import Online as Online
+from .learning.online import online as online
+from .learning.optimise import Optimiser as Optimiser
+from .learning.optimise import optimise as optimise
+from .learning.optimum import EvaluationError as EvaluationError
+from .learning.optimum import Optimum as Optimum
 from .models import augmentations as augmentations
 from .models import conditions as conditions
 from .models import priors as priors

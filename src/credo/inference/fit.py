@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from credo import random
@@ -25,6 +26,8 @@ from credo.models.on_features import on_features
 from credo.models.program import Model
 from credo.posterior import Posterior, load
 from credo.posterior.architectures import Architectures
+from credo.posterior.belief import Belief
+from credo.posterior.believed import Believed
 from credo.typing import Batch, Theta
 
 
@@ -91,12 +94,18 @@ def fit(
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """What the fits of one call share."""
+    """What the fits of one call share.
+
+    Arguments:
+        belief: what is known of theta already, in place of the prior, and the share of it that is kept.
+    """
 
     data: Data
     held_out: Batch | None
     seed: int
     stages: FitStages
+    belief: Belief | None = None
+    kept: float = 1.0
 
     def fit_chosen(self, models: Sequence[Model], choice: Choice, several: bool) -> Posterior:
         """The models by the method of choice; the posterior knows why that one."""
@@ -110,6 +119,8 @@ class Job:
         batch = self.data.batch()
         bound = self._with_learned_xi(method, bound, batch)
         own, batch, held_out = self._on_features(method, bound, batch)
+        if self.belief is not None:
+            own = Believed.of(own, self.belief, self.kept)
 
         def placed(posterior: Any) -> Posterior:
             whole = posterior if own is bound else posterior.with_model(lambda found: bound.freeze(found.frozen_xi))
@@ -178,13 +189,20 @@ class Job:
         return found.model, found.batch(data), held_out
 
     def _starts(self, method: Method, model: Model, data: Batch) -> Theta | None:
-        """Where another method is to find the starting points, run it first: one member per chain, from the prior."""
-        first = method.plan().start
-        if not isinstance(first, Method):
+        """Where another method is to find the starting points, run it first: one member per chain, from the prior.
+
+        What is believed already is a place to start from: its centre, or a draw for each chain.
+        """
+        first, num_chains = method.plan().start, method.plan().num_chains
+        if self.belief is not None and first == "network":
+            return {name: jnp.stack([leaf] * num_chains) for name, leaf in self.belief.centre.items()}
+        if not isinstance(first, Method) and self.belief is None:
             return None
-        plan = replace(first.plan(), num_chains=method.plan().num_chains)
         # A key apart from those of the chains, which are numbered from zero.
-        draws = model.sample_prior(jax.random.fold_in(random.key(self.seed), 2**31), plan.num_chains)
+        draws = model.sample_prior(jax.random.fold_in(random.key(self.seed), 2**31), num_chains)
+        if not isinstance(first, Method):
+            return draws
+        plan = replace(first.plan(), num_chains=num_chains)
         outcome = self._run(first, model, data, plan=plan, starts=draws)
         if outcome.interrupted:
             raise KeyboardInterrupt("interrupted on the way to the starting points: nothing has been drawn yet")

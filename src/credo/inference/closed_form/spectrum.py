@@ -127,7 +127,7 @@ def _by_block(problem: Affine, theta: Theta, data: Batch, size: int) -> Iterator
         yield Rows(*(np.asarray(part, np.float64)[: num_rows - first] for part in block))  # type: ignore[arg-type]
 
 
-@partial(jax.jit, static_argnums=0)
+@jax.jit
 def _rows(problem: Affine, theta: Theta, x: Array, y: Array) -> Rows:
     return problem.rows(theta, x, y)
 
@@ -186,7 +186,7 @@ def noise_scales(problem: Affine, theta: Theta, sums: Sums) -> list[NoiseScale]:
     return [_located(partial(density, entry, blocks)) for entry, blocks in enumerate(problem.noises)]
 
 
-@partial(jax.jit, static_argnums=0)
+@jax.jit
 def _noises_at(problem: Affine, theta: Theta, entry: Array, grid: Array) -> tuple[Array, Array]:
     """log noise and log prior at values of one of the numbers that set the noise."""
     flat, unravel = ravel_pytree({name: theta[name] for name in problem.others})
