@@ -98,16 +98,18 @@ class Notebook:
         different = [name for name in self.identity if search.get(name) != self.identity[name]]
         if different:
             raise ValueError(
-                f"{self.path.parent} holds another search: its {', '.join(different)} differ{'s'[len(different) > 1:]}; "
-                "pass what it was begun with, or choose another folder"
+                f"{self.path.parent} holds another search, begun with another {', '.join(different)}; pass what it was "
+                "begun with, or choose another folder"
             )
         found = checked(self.path, held.get("evaluations"), list[tuple[tuple[float, ...], float | str | None, int]])
         return [Evaluation(point, _value(self.path, value), number) for point, value, number in found]
 
     def write(self, evaluations: list[Evaluation]) -> None:
         """Put all of them on disk."""
-        plain = [(one.point, "none" if one.value is not None and not one.is_known else one.value, one.num_known)
-                 for one in evaluations]
+        plain = [
+            (one.point, "none" if one.value is not None and not one.is_known else one.value, one.num_known)
+            for one in evaluations
+        ]
         try:
             write_json(self.path, {"search": self.identity, "evaluations": json.loads(json.dumps(plain))})
         except OSError as error:

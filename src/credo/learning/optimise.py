@@ -1,7 +1,7 @@
 """`credo.optimise`: the optimum of a function that is dear to evaluate, found with few evaluations.
 
 A Bayesian network is fitted to the values that are known; where it promises the largest improvement, the function is
-asked next (paper, "Advantages of Bayesian methods for deep learning", active learning: ask where the answer tells most).
+asked next (paper, "Advantages of Bayesian methods for deep learning": ask where the answer tells most).
 """
 
 import math
@@ -115,7 +115,9 @@ def _evaluated(function: Callable[[Point], Any], point: Point, optimiser: "Optim
     try:
         return _as_number(answer)
     except ValueError as error:
-        raise EvaluationError(f"the function returned {answer!r} at {point!r}, {error}; {kept}", point, history) from error
+        raise EvaluationError(
+            f"the function returned {answer!r} at {point!r}, {error}; {kept}", point, history
+        ) from error
 
 
 class Exhausted(ValueError):
@@ -249,7 +251,7 @@ class Optimiser:
             points = [self.space.from_plain(one.point) for one in known]
             values = np.array([one.value for one in known], float)
             if self.surrogate.noise != 0:
-                values = posterior.predict(self.space.encode(points)).mean  # type: ignore[attr-defined]
+                values = posterior.predict(self.space.encode(points)).mean
             best = int(np.argmax(self._sign * values))
             return Optimum(
                 points[best], float(values[best]), self.history, posterior, self.goal, self.space, interrupted
@@ -318,7 +320,7 @@ class Optimiser:
             values = np.array([one.value for one in back], float)
             worst = np.nanmin(self._sign * values) * self._sign
             filled = np.where(np.isnan(values), worst, values)
-            self._fitted = (len(back), self.surrogate.fit(self._rows(back), filled, self.seed))
+            self._fitted = (len(back), self.surrogate.fit(self._rows(back), filled, self._sign, self.seed))
         return self._fitted[1]
 
     def _rows(self, evaluations: list[Evaluation]) -> np.ndarray:
@@ -340,7 +342,9 @@ class Optimiser:
             "goal": self.goal,
             "acquisition": getattr(acquisition, "__qualname__", acquisition),
             "noise": surrogate.noise,
-            "model": None if surrogate.model is None else surrogate.model.config or surrogate.model.program.__qualname__,
+            "model": None
+            if surrogate.model is None
+            else surrogate.model.config or surrogate.model.program.__qualname__,
             "method": None if surrogate.method is None else repr(surrogate.method),
             "num_initial": self.num_initial,
             "seed": self.seed,

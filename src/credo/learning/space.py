@@ -78,7 +78,7 @@ class Range:
         return math.log(value) if self.log else value
 
     def encode(self, value: Any) -> np.ndarray:
-        if isinstance(value, bool) or not np.isscalar(value) or isinstance(value, str | bytes):
+        if isinstance(value, bool) or not isinstance(value, int | float | np.number):
             raise ValueError(f"is {value!r}, which is no number")
         if not self.low <= value <= self.high:
             raise ValueError(f"is {value!r}, outside of {self.low:g} to {self.high:g}")
@@ -239,7 +239,9 @@ def _dimension(name: Any, given: Any) -> Dimension:
     if isinstance(given, list):
         return _options(place, given)
     if not isinstance(given, tuple) or len(given) not in (2, 3):
-        raise ValueError(f"{place} is {given!r}; pass (low, high), (low, high, 'log' or 'integer'), or a list of options")
+        raise ValueError(
+            f"{place} is {given!r}; pass (low, high), (low, high, 'log' or 'integer'), or a list of options"
+        )
     low, high, word = (*given, "")[:3]
     if any(isinstance(end, bool) or not isinstance(end, int | float | np.number) for end in (low, high)):
         raise ValueError(f"{place} is {given!r}, whose ends are no numbers; pass (low, high), or options as a list")

@@ -35,6 +35,8 @@ LENGTH, LENGTH_SPREAD = 0.5, 1.0
 NOISE = dist.LogNormal(math.log(1e-2), 1.5)
 # A function without noise still has some: what waves cannot follow, and rounding.
 NO_NOISE = 1e-3
+# Values farther below the median than so many times the distance of the best one above it are moved there.
+TEMPERED = 2.0
 METHOD = ClosedForm(num_steps=100, learning_rate=Cosine(0.1, 100))
 # Fits to growing data share what is compiled for this many rows, then for twice as many, and so on.
 FIRST_CAPACITY = 64
@@ -71,8 +73,13 @@ class Surrogate:
     model: Model | None = None
     method: Method | Choice | str | None = None
 
-    def fit(self, rows: np.ndarray, values: np.ndarray, seed: int) -> Posterior:
-        """p(theta | values at these rows of coordinates)."""
+    def fit(self, rows: np.ndarray, values: np.ndarray, sign: float, seed: int) -> Posterior:
+        """p(theta | values at these rows of coordinates).
+
+        Arguments:
+            sign: 1 where large values are good ones, else −1.
+        """
+        values = sign * tempered(sign * values)
         scaling = self._scaling(values)
         capacity = FIRST_CAPACITY * 2 ** max(0, math.ceil(math.log2(len(rows) / FIRST_CAPACITY)))
         data = Data(rows, values).with_scaling(scaling).padded(capacity)
@@ -96,6 +103,19 @@ class Surrogate:
         return Scaling(y_mean=np.asarray(np.mean(values)), y_scale=np.asarray(scale))
 
 
+def tempered(values: np.ndarray) -> np.ndarray:
+    """Values that are much worse than the middle one, made less bad: a network shall follow the good ones.
+
+    A few very bad values would be most of the spread, next to which all good ones look alike. The limit is as far below
+    the median, TEMPERED times, as the best value is above it. Larger is better.
+
+    >>> tempered(np.array([-100.0, -1.0, 0.0, 1.0, 2.0])).tolist()
+    [-4.0, -1.0, 0.0, 1.0, 2.0]
+    """
+    middle, best = np.median(values), np.max(values)
+    return values if best == middle else np.maximum(values, middle - TEMPERED * (best - middle))
+
+
 def check_noise(noise: Any, model: Any) -> None:
     """Refuse a noise that is none, or one beside a model that has its own."""
     if model is not None and not isinstance(model, Model):
@@ -103,7 +123,9 @@ def check_noise(noise: Any, model: Any) -> None:
             f"model must be a credo.Model, got {type(model).__name__}; wrap a network with credo.models.regression(net)"
         )
     if model is not None and noise != "learned":
-        raise ValueError(f"noise is {noise!r}, and model has a noise of its own; say it there, and leave noise out here")
+        raise ValueError(
+            f"noise is {noise!r}, and model has a noise of its own; say it there, and leave noise out here"
+        )
     is_number = isinstance(noise, int | float | np.number) and not isinstance(noise, bool)
     if noise != "learned" and not (is_number and 0 <= noise < math.inf):
         raise ValueError(f"noise is {noise!r}; pass a standard deviation, 0 for none, or 'learned'")
