@@ -80,7 +80,7 @@ def _parts(root: Any) -> tuple[Theta, Curvature | None]:
     for layer in kronecker.layers:
         rows = kronecker.precision[layer.kernel]
         precision |= layer.arrays(jnp.broadcast_to(rows[:, None], (len(rows), layer.num_out)))
-    rest = root.parts[1] if isinstance(root, Joined) else Blocks({}, Layout(()))
+    rest: Any = root.parts[1] if isinstance(root, Joined) else Blocks({}, Layout(()))
     precision |= {name: jnp.zeros(shape) for name, shape in rest.shapes().items()}
     return precision, KroneckerCurvature(*_factors(kronecker), _of_blocks(rest), {}, kronecker.layers)
 
