@@ -183,6 +183,15 @@ class Encoding:
             tasks=self.tasks,
         )
 
+    def new_classes(self, file: str | Path | Table) -> tuple[str, ...]:
+        """Classes of a table that are not among those of the target, in the order in which they come."""
+        table = as_table(file)
+        _require_column(table, self.target.name, "the target")
+        if not self.target.is_classes:
+            return ()
+        found = (label for batch in table.batches() for label in self.target.new_classes(batch[self.target.name]))
+        return tuple(dict.fromkeys(found))
+
     def inputs(
         self, file: str | Path | Table, *, unknown: Unknown = "error"
     ) -> Iterator[tuple[pl.DataFrame, np.ndarray]]:
