@@ -118,7 +118,7 @@ class Growth:
         return Diagonal({name: np.sqrt(leaf).astype(working_precision()) for name, leaf in own.items()})
 
     def _of_kronecker(self, root: Kronecker) -> Kronecker:
-        """The curvature of the data is that of the old outputs, M⁺ G M⁺ᵀ; the prior's precision is one of the inputs."""
+        """The curvature of the data is that of the old outputs, M⁺ G M⁺ᵀ; the prior's precision is of the inputs."""
         back = np.linalg.pinv(self.kept)
         values, basis, layers = dict(root.output_values), dict(root.output_basis), []
         for layer in root.layers:
