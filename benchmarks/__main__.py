@@ -32,6 +32,7 @@ BENCHMARKS = (
     "distillation",
     "simplify",
     "drift",
+    "online",
     "uci",
 )
 WITH_OPTIONS = (
@@ -45,6 +46,7 @@ WITH_OPTIONS = (
     "distillation",
     "simplify",
     "drift",
+    "online",
 )
 LONG = ("uci", "compression")
 

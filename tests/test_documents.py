@@ -73,13 +73,15 @@ PAGES = (
     "distillation.md",
     "simplifying.md",
     "streams.md",
+    "online_learning.md",
     "threads.md",
 )
 
 
 @pytest.mark.usefixtures("brief_students")
 @pytest.mark.parametrize("page", PAGES)
-def test_pages_run(page: str) -> None:
+def test_pages_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     text = (ROOT / "docs" / page).read_text(encoding="utf-8").replace("num_steps=500", "num_steps=20")
     namespace: dict[str, object] = {"__name__": "__main__"}
     exec(GIVEN, namespace)

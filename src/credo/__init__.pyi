@@ -45,6 +45,8 @@ from .inference.variational.ivon import IVON as IVON
 from .inference.variational.swag import SWAG as SWAG
 from .inference.variational.vi import VI as VI
 from .inference.variational.vi import BayesByBackprop as BayesByBackprop
+from .learning import acquisitions as acquisitions
+from .learning.active import active as active
 from .learning.drift import DriftAlarm as DriftAlarm
 from .learning.online import Online as Online
 from .learning.online import online as online

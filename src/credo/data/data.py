@@ -176,6 +176,20 @@ class Data:
         scaling = replace(self.scaling, y_mean=np.zeros(()), y_scale=np.ones(()))
         return self._changed(y=labels, scaling=scaling)
 
+    def with_targets(self, y: ArrayLike) -> "Data":
+        """The same inputs, under the same scaling, with other targets; standardised numbers are scaled by the new ones.
+
+        >>> Data([1.0, 2.0, 3.0], [0, None, None]).with_targets([0, None, 1]).num_labelled
+        2
+        """
+        targets = _targets(y)
+        if len(targets) != self.size:
+            raise ValueError(f"y has {len(targets)} rows, and there are {self.size} of x; pass one for each")
+        if not self.standardise or targets.dtype.kind != "f":
+            return self._changed(y=targets)
+        own = fitted(self.x[:1], targets)
+        return self._changed(y=targets, scaling=replace(self.scaling, y_mean=own.y_mean, y_scale=own.y_scale))
+
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name not in _DERIVED}
 

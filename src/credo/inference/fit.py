@@ -24,7 +24,7 @@ from credo.inference.registry import as_method
 from credo.inference.variational.vi import BayesByBackprop
 from credo.models.on_features import on_features
 from credo.models.program import Model
-from credo.posterior import Posterior, load
+from credo.posterior import Draws, Posterior, load
 from credo.posterior.architectures import Architectures
 from credo.posterior.belief import Belief
 from credo.posterior.believed import Believed
@@ -42,6 +42,7 @@ def fit(
     progress: bool | None = None,
     checkpoint: str | Path | Place | None = None,
     resume: bool = False,
+    start: Any = None,
 ) -> Posterior:
     """Infer p(theta | D): run a method on a model and data.
 
@@ -58,6 +59,7 @@ def fit(
             `posterior.save(folder)`.
         resume: go on from what the folder holds, however the run before ended: the draws are the same bits as those
             of a run that nothing stopped. Where it holds nothing, a new run begins.
+        start: a posterior of the same model, from whose draws chains and training set out: a warm start.
 
     >>> from credo import MAP, datasets, models, networks
     >>> model = models.regression(networks.MLP([10], out=1), noise=0.1)
@@ -75,12 +77,16 @@ def fit(
         method = choose(models[0], everything)
     choice = method if isinstance(method, Choice) else Choice(as_method(method))
     train, held_out = _split(everything, validation, choice.method, suited)
-    job = Job(train, held_out, seed, FitStages(progress=progress))
+    if start is not None and (several or isinstance(choice.method, DeepEnsemble)):
+        raise ValueError("start: the members of an ensemble set out from places of their own; pass no start")
+    job = Job(train, held_out, seed, FitStages(progress=progress), start=start)
     if checkpoint is None:
         if resume:
             raise ValueError("resume=True goes on from a folder, and checkpoint names none: pass checkpoint='run/'")
         return job.fit_chosen(models, choice, several)
-    identity = identity_of(choice.method, [one.bind(train) for one in models], (train.batch(), held_out), seed)
+    bound = [one.bind(train) for one in models]
+    starts = None if start is None else _from_posterior(start, bound[0], choice.method.plan().num_chains)
+    identity = identity_of(choice.method, bound, (train.batch(), held_out), seed, starts)
     with FitFolder(checkpoint, identity, resume=resume) as folder:
         if folder.is_finished:
             left = [choice.method.leaves(one, train) for one in models]
@@ -106,6 +112,7 @@ class Job:
     stages: FitStages
     belief: Belief | None = None
     kept: float = 1.0
+    start: Any = None
 
     def fit_chosen(self, models: Sequence[Model], choice: Choice, several: bool) -> Posterior:
         """The models by the method of choice; the posterior knows why that one."""
@@ -123,8 +130,11 @@ class Job:
             own = Believed.of(own, self.belief, self.kept)
 
         def placed(posterior: Any) -> Posterior:
-            whole = posterior if own is bound else posterior.with_model(lambda found: bound.freeze(found.frozen_xi))
+            whole = posterior if own is bound else posterior.with_model(restored)
             return whole.placed(self.data)
+
+        def restored(found: Model) -> Model:
+            return bound.freeze(found.frozen_xi) if found.frozen_xi else bound
 
         try:
             starts = self._starts(method, own, batch)
@@ -194,8 +204,10 @@ class Job:
         What is believed already is a place to start from: its centre, or a draw for each chain.
         """
         first, num_chains = method.plan().start, method.plan().num_chains
+        if self.start is not None:
+            return _from_posterior(self.start, model, num_chains)
         if self.belief is not None and first == "network":
-            return {name: jnp.stack([leaf] * num_chains) for name, leaf in self.belief.centre.items()}
+            return {name: jnp.stack([leaf] * num_chains) for name, leaf in self.belief.typical().items()}
         if not isinstance(first, Method) and self.belief is None:
             return None
         # A key apart from those of the chains, which are numbered from zero.
@@ -208,6 +220,22 @@ class Job:
             raise KeyboardInterrupt("interrupted on the way to the starting points: nothing has been drawn yet")
         found: Any = first.posterior(model, outcome)
         return {name: leaf[:, -1] for name, leaf in found.theta.items()}
+
+
+def _from_posterior(posterior: Any, model: Model, num: int) -> Theta:
+    """theta of the last draw of each chain, or of the mean, or of draws at random: one for each of `num` chains."""
+    if isinstance(posterior, Draws):
+        found = {name: leaf[np.arange(num) % posterior.num_chains, -1] for name, leaf in posterior.theta.items()}
+    elif num == 1 and hasattr(posterior, "mean"):
+        found = {name: leaf[None] for name, leaf in posterior.mean.items()}
+    else:
+        found = posterior.sample(random.key(posterior.provenance.seed), num)
+    shapes = {name: leaf.shape for name, leaf in model.template.items()}
+    if {name: leaf.shape[1:] for name, leaf in found.items()} != shapes:
+        raise ValueError(
+            "start is a posterior of another model: its parameters have other names or shapes; pass one of this model"
+        )
+    return {name: np.asarray(found[name]) for name in shapes}
 
 
 def _as_model(model: Any) -> Model:

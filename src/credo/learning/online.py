@@ -55,10 +55,10 @@ def online(
     is believed move back towards the prior by the share 1 − λ, so that a batch counts λᵏ after k more, and the learner
     remembers about 1/(1 − λ) batches.
 
-    Gaussians of any structure are handed on as they are, and so are flows; draws through a Gaussian or a flow fitted to
-    them; each component of a mixture is updated by itself, and weighted by its evidence (the members of a
-    `DeepEnsemble` keep their weights). What the first batch fixes stays: the scaling of the data, point layers, and
-    what the prior or the noise leaves to be tuned.
+    Gaussians of any structure are handed on as they are, draws through a Gaussian or a flow fitted to them; each
+    component of a mixture is updated by itself, and weighted by its evidence (the members of a `DeepEnsemble` keep
+    their weights). What the first batch fixes stays: the scaling of the data, point layers, and what the prior or the
+    noise leaves to be tuned.
 
     Before a batch is learned it is predicted: `learner.judgement` is its log score, and `learner.drift` an alarm that
     rings when the targets become more improbable than they have been. A label that nobody has seen before is a new
@@ -71,8 +71,9 @@ def online(
         coreset: rows of each batch that are held back from the posterior, kept, and learned last: on the way to each
             prediction the posterior is refined on all of them (Nguyen et al.), so that old tasks are not forgotten.
         choice: which rows are held back, "random" or "k-center" (those that are farthest from each other).
-        density: how draws are handed on: by a "gaussian", "diagonal" or "flow" that is fitted to them, or as they are,
-            by "weights" that follow the likelihood of each batch, which is exact while enough draws have weight.
+        density: how draws, and flows, are handed on: "gaussian" (with all covariances where there are ten draws for
+            each of up to 2,000 numbers, else the variances alone), "diagonal" or "flow"; or "weights": draws as they
+            are, weighed by the likelihood of each batch, which is exact while enough of them have weight.
         seed: the same seed and the same batches give the same bits.
 
     >>> import credo

@@ -38,6 +38,14 @@ class Belief:
         wider = sum((jnp.sum(variance[name] / scale[name] ** 2) for name in self.centre), jnp.zeros(()))
         return self.log_density(mean) - 0.5 * wider
 
+    def typical(self) -> Theta:
+        """theta where ε is zero: the mean of a Gaussian, amid the mass of a flow."""
+        if isinstance(self.spread, Root):
+            return dict(self.centre)
+        size = sum(jnp.size(leaf) for leaf in self.centre.values())
+        offset = self.spread.offset_and_log_q(jnp.zeros(size))[0]
+        return {name: leaf + offset[name] for name, leaf in self.centre.items()}
+
     def draws(self, key: Key, num: int) -> Theta:
         """`num` draws of theta: every leaf gains a leading axis."""
 

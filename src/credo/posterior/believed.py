@@ -103,8 +103,8 @@ class Believed(Model):
     # -- where to start --------------------------------------------------------------------------------------
 
     def initial_theta(self, key: Key) -> Theta:
-        """The centre of the belief."""
-        return dict(self.belief.centre)
+        """A typical point of the belief: of a Gaussian, its mean."""
+        return self.belief.typical()
 
     def sample_prior(self, key: Key, num: int) -> Theta:
         """`num` draws of theta from the belief."""
