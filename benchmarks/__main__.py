@@ -33,6 +33,7 @@ BENCHMARKS = (
     "simplify",
     "drift",
     "online",
+    "labelling",
     "uci",
 )
 WITH_OPTIONS = (
@@ -47,6 +48,7 @@ WITH_OPTIONS = (
     "simplify",
     "drift",
     "online",
+    "labelling",
 )
 LONG = ("uci", "compression")
 

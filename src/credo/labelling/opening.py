@@ -37,7 +37,10 @@ def opened(
     require_own(table)
     pool = read_pool(path, target=target)
     names = checked_classes(_classes(pool, target) if classes is None else classes)
-    with Labelling(pool, names, Answers(log_of(table)), learner, per_item, seed=seed) as labelling:
+    with (
+        Answers(log_of(table)) as answers,
+        Labelling(pool, names, answers, learner, per_item, seed=seed) as labelling,
+    ):
         keeper = Keeper(labelling, table, target or "label")
         try:
             yield labelling

@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 
 import numpy as np
 from PIL import Image
@@ -34,10 +35,9 @@ def label_at_terminal(
         read: the next key or line, and None at the end; by default from the standard input.
     """
     shown = Console() if console is None else console
-    reader = Reader(labelling.classes)
-    with reader.ready():
+    with nullcontext(read) if read is not None else Reader(labelling.classes).ready() as source:
         shown.print(Text(help_line(labelling.classes), style="dim"))
-        _ask(labelling, labeller, shown, read or reader)
+        _ask(labelling, labeller, shown, source)
     return sum(answer.labeller == labeller for said in labelling.said().values() for answer in said)
 
 

@@ -71,9 +71,10 @@ def online(
         coreset: rows of each batch that are held back from the posterior, kept, and learned last: on the way to each
             prediction the posterior is refined on all of them (Nguyen et al.), so that old tasks are not forgotten.
         choice: which rows are held back, "random" or "k-center" (those that are farthest from each other).
-        density: how draws, and flows, are handed on: "gaussian" (with all covariances where there are ten draws for
-            each of up to 2,000 numbers, else the variances alone), "diagonal" or "flow"; or "weights": draws as they
-            are, weighed by the likelihood of each batch, which is exact while enough of them have weight.
+        density: how draws, and flows, are handed on: by a "gaussian" that is fitted to them (with all covariances where
+            there are ten draws for each of up to 2,000 numbers, else the variances alone), a "diagonal" one, a "flow",
+            or as they are, by "weights" that follow the likelihood of each batch, which is exact while enough draws
+            have weight.
         seed: the same seed and the same batches give the same bits.
 
     >>> import credo
