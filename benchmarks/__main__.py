@@ -33,6 +33,7 @@ BENCHMARKS = (
     "simplify",
     "labelling",
     "online",
+    "drift",
     "uci",
 )
 WITH_OPTIONS = (
@@ -47,6 +48,7 @@ WITH_OPTIONS = (
     "simplify",
     "labelling",
     "online",
+    "drift",
 )
 LONG = ("uci", "compression")
 

@@ -72,6 +72,7 @@ PAGES = (
     "compression.md",
     "distillation.md",
     "simplifying.md",
+    "streams.md",
     "online_learning.md",
     "threads.md",
 )

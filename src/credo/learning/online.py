@@ -108,7 +108,7 @@ class Online:
     ) -> None:
         self.model, self.method = model, as_method(method)
         self.settings, self.learned = settings or Settings(), learned
-        _require_distribution(self.method)
+        require_distribution(self.method)
         self._lock = Lock()
 
     @classmethod
@@ -158,6 +158,13 @@ class Online:
     def judgement(self) -> Judgement:
         """What the last batch was before it was learned: its log score, and classes that nobody had seen before."""
         return Judgement() if self.learned is None else self.learned.judgement
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For copies and pickles, which have a lock of their own."""
+        return {name: value for name, value in self.__dict__.items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _lock=Lock())
 
     def __repr__(self) -> str:
         return f"Online({type(self.method).__name__}, {self.num_updates} batches, {self.num_data:,} rows)"
@@ -313,7 +320,7 @@ def _of_rows(posterior: Any, num_data: int) -> Any:
     return replace(posterior, provenance=replace(posterior.provenance, num_data=num_data))
 
 
-def _require_distribution(method: Method) -> None:
+def require_distribution(method: Method) -> None:
     """Refuse a method that leaves points or functions: there would be nothing to be the prior of the next batch."""
     inner = method.method if isinstance(method, DeepEnsemble) else method
     if isinstance(inner, MAP | MCDropout | Distilled):
