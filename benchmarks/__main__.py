@@ -32,6 +32,7 @@ BENCHMARKS = (
     "distillation",
     "simplify",
     "active",
+    "labelling",
     "uci",
 )
 WITH_OPTIONS = (
@@ -45,6 +46,7 @@ WITH_OPTIONS = (
     "distillation",
     "simplify",
     "active",
+    "labelling",
 )
 LONG = ("uci", "compression", "active")
 

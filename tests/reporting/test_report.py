@@ -2,7 +2,6 @@
 
 import base64
 import re
-import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -16,9 +15,9 @@ import credo
 from credo import random
 from credo.posterior import Draws, Provenance
 from credo.reporting.page import Section, page
+from tests.browser import BROWSER, in_a_browser
 from tests.evaluation import exact
 
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 # Runs in the page once everything has loaded, and leaves what it saw where --dump-dom shows it.
 PROBE = """<script>window.addEventListener("load", () => {
   const images = [...document.images], seen = document.body.dataset;
@@ -162,7 +161,7 @@ def look(path: Path, folder: Path, width: int = 1100) -> tuple[dict[str, str], l
     return seen, [line for line in shown.stderr.splitlines() if "CONSOLE" in line]
 
 
-@pytest.mark.skipif(BROWSER is None, reason="no chromium here: `apt-get install chromium` to see the report rendered")
+@in_a_browser
 class TestInABrowser:
     @pytest.mark.parametrize("name", ["regression", "classification", "point"])
     @pytest.mark.parametrize("width", [1100, 500])

@@ -12,6 +12,7 @@ from credo.cli.evaluate import evaluate
 from credo.cli.example import example
 from credo.cli.fit import fit
 from credo.cli.inspect import inspect
+from credo.cli.label import label
 from credo.cli.methods import methods
 from credo.cli.predict import predict
 from credo.cli.simplify import simplify
@@ -34,6 +35,8 @@ Examples:
   credo distill run/ --out small/                    one pass in place of hundreds
 
   credo compress run/ --to 2% --out small/           a fiftieth of its bytes
+
+  credo label pool.csv --target kind                 ask people, best question first
 
   credo methods                                      every method and its limits
 
@@ -68,7 +71,7 @@ def main(
     """Bayesian neural networks: networks that know what they do not know."""
 
 
-for command in (fit, predict, evaluate, compare, inspect, simplify, distill, compress, methods, demo):
+for command in (fit, predict, evaluate, compare, inspect, simplify, distill, compress, label, methods, demo):
     app.command()(reported(command))
 app.add_typer(example, name="example")
 for found in example.registered_commands:

@@ -10,6 +10,7 @@ from credo.plot.learning_curve import learning_curve
 from credo.plot.maps import class_map, maps
 from credo.plot.objective import objective
 from credo.plot.observed import observed
+from credo.plot.optimisation import belief, optimisation
 from credo.plot.pairs import pairs
 from credo.plot.prediction import bands
 from credo.plot.selective import risk_coverage, roc
@@ -19,6 +20,7 @@ from credo.plot.trade_off import trade_off
 
 __all__ = [
     "bands",
+    "belief",
     "calibration",
     "class_map",
     "comparison",
@@ -30,6 +32,7 @@ __all__ = [
     "maps",
     "objective",
     "observed",
+    "optimisation",
     "pairs",
     "ranks",
     "risk_coverage",

@@ -21,7 +21,7 @@ class _Refused(Exception):
 def read_columns(path: Path) -> dict[str, np.ndarray]:
     """The columns of an NPZ file by name; those of a matrix x are x1, x2, … (an embedding, say)."""
     found: list[tuple[str, np.ndarray]] = []
-    for name, array in _arrays(path):
+    for name, array in plain_arrays(path):
         if array.ndim == 2:
             found += [(f"{name}{place}", column) for place, column in enumerate(array.T, start=1)]
         else:
@@ -41,7 +41,8 @@ def read_columns(path: Path) -> dict[str, np.ndarray]:
     return columns
 
 
-def _arrays(path: Path) -> list[tuple[str, np.ndarray]]:
+def plain_arrays(path: Path) -> list[tuple[str, np.ndarray]]:
+    """The arrays of an NPZ file by name, as they are stored."""
     try:
         with zipfile.ZipFile(path) as archive:
             entries = [entry for entry in archive.infolist() if entry.filename.endswith(".npy")]

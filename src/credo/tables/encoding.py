@@ -3,7 +3,7 @@
 The file is read twice: once to learn what its columns are, once to fill an array of the right size.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -89,14 +89,8 @@ class Encoding:
             if column in (name, task_column):
                 what = "the target" if column == name else "the column of the tasks"
                 raise ValueError(f"{column!r} is {what}, and cannot be left out; take it out of drop=…")
-        limits = {task_column: MAX_TASKS}
-        seen = {column: Summary(column, max_levels=limits.get(column, MAX_LEVELS)) for column in table.columns}
-        num_rows = 0
-        for batch in table.batches():
-            num_rows += len(batch)
-            for cells in batch.get_columns():
-                if cells.name not in drop:
-                    seen[cells.name].see(cells)
+        seen = summaries(table, but=drop, limits={task_column: MAX_TASKS})
+        num_rows = seen[name].num_rows
         if num_rows == 0:
             raise ValueError(f"{table.path} has names and no rows; add at least two rows")
         if seen[name].num_known < 2:
@@ -274,6 +268,21 @@ def read(path: str | Path, *, target: str | None = None, task: str | None = None
     To read other files in the same way, keep the `Encoding`: `Encoding.learn(path, target).data(other)`.
     """
     return Encoding.learn(path, target, task=task, drop=drop).data(path)
+
+
+def summaries(table: Table, *, but: Sequence[str] = (), limits: Mapping[str, int] | None = None) -> dict[str, Summary]:
+    """What is seen of each column when a table is read once.
+
+    Arguments:
+        but: columns not to look at.
+        limits: how many levels a column may have, where that is not `MAX_LEVELS`.
+    """
+    seen = {column: Summary(column, max_levels=(limits or {}).get(column, MAX_LEVELS)) for column in table.columns}
+    for batch in table.batches():
+        for cells in batch.get_columns():
+            if cells.name not in but:
+                seen[cells.name].see(cells)
+    return seen
 
 
 def as_table(file: str | Path | Table) -> Table:

@@ -96,6 +96,15 @@ def _labels(seen: Summary) -> list[str] | None:
     return sorted(levels, key=(lambda text: float(text)) if seen.kind == "numbers" else None)
 
 
+def label_texts(cells: Any) -> list[str | None]:
+    """One text for each label: 1, 1.0 and 1e0 are the same; None where it is missing.
+
+    >>> label_texts([1.0, float("nan"), 2.0]), label_texts(["cat", None])
+    (['1', None, '2'], ['cat', None])
+    """
+    return _canonical(clean(pl.Series(cells))).to_list()
+
+
 def _canonical(cells: pl.Series) -> pl.Series:
     """One text for each label: 1, 1.0 and 1e0 are the same."""
     values = numbers(cells)
