@@ -25,7 +25,7 @@ class Answers:
     """
 
     num_rows: int
-    identity: dict[str, Any]
+    identity: dict[str, Any] = field(default_factory=dict)
     folder: Path | None = None
     batches: list[list[int]] = field(default_factory=list)
     values: list[Any] = field(default_factory=list)
