@@ -4,7 +4,7 @@
     python -m benchmarks uci --sets boston,yacht --splits 5
     python -m benchmarks supervision --noisy
 
-`uci` takes hours and `compression` half an hour: they run only where they are named.
+`uci` takes hours, `compression` and `active` half an hour: they run only where they are named.
 """
 
 import sys
@@ -31,6 +31,7 @@ BENCHMARKS = (
     "compression",
     "distillation",
     "simplify",
+    "active",
     "labelling",
     "online",
     "drift",
@@ -46,11 +47,12 @@ WITH_OPTIONS = (
     "compression",
     "distillation",
     "simplify",
+    "active",
     "labelling",
     "online",
     "drift",
 )
-LONG = ("uci", "compression")
+LONG = ("uci", "compression", "active")
 
 
 def main() -> None:

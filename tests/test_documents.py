@@ -74,6 +74,7 @@ PAGES = (
     "simplifying.md",
     "streams.md",
     "online_learning.md",
+    "active_learning.md",
     "threads.md",
 )
 

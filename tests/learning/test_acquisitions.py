@@ -1,6 +1,8 @@
 """Acquisitions against closed forms, and joint ones against brute force over all answers."""
 
 import itertools
+import subprocess
+import sys
 from functools import partial
 
 import numpy as np
@@ -240,3 +242,9 @@ def test_blocks_do_not_change_scores(monkeypatch):
     whole = choose(EPIG(target=X), Tabulated(PROBS), 2).scores
     monkeypatch.setattr(functions, "BYTES_PER_BLOCK", 4 * DRAWS * CLASSES * 4)
     np.testing.assert_allclose(choose(EPIG(target=X), Tabulated(PROBS), 2).scores, whole, rtol=1e-6)
+
+
+def test_they_can_be_had_from_the_package_in_a_new_process():
+    lines = "import credo; print(credo.acquisitions.BatchBALD().num_answers)"
+    found = subprocess.run([sys.executable, "-c", lines], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "1000"

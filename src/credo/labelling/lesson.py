@@ -14,7 +14,7 @@ from credo.inference.point.map import MAP
 from credo.labelling.pool import Pool
 from credo.labelling.spread import spread
 from credo.labelling.view import View
-from credo.learning.active import as_acquisition
+from credo.learning.acquisitions import as_acquisition
 from credo.models import priors
 from credo.models.classification import classification
 from credo.models.noisy_labels import noisy_labels

@@ -1,6 +1,5 @@
 """What was asked of an oracle, and what it answered: in memory, and on disk before the next question."""
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,7 +25,7 @@ class Answers:
     """
 
     num_rows: int
-    identity: dict[str, Any]
+    identity: dict[str, Any] = field(default_factory=dict)
     folder: Path | None = None
     batches: list[list[int]] = field(default_factory=list)
     values: list[Any] = field(default_factory=list)
@@ -87,15 +86,6 @@ class Answers:
                 "choose another folder"
             )
         self.batches, self.values = held["batches"], held["answers"]
-
-
-def digest(*arrays: np.ndarray) -> str:
-    """A short name for what arrays hold."""
-    found = hashlib.sha256()
-    for array in arrays:
-        found.update(f"{array.dtype}{array.shape}".encode())
-        found.update(np.ascontiguousarray(array).data)
-    return found.hexdigest()
 
 
 def _plain(value: Any) -> Any:

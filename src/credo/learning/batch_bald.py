@@ -68,7 +68,7 @@ class BatchBALD(Acquisition):
         if isinstance(predictive, ClassPredictive):
             judge = _Classes(functions, weights, self.num_answers, rng)
         else:
-            noise = predictive.aleatoric.reshape(len(x), -1)[rows]  # type: ignore[attr-defined]
+            noise = predictive.aleatoric.reshape(len(x), -1)[rows]
             judge = _Numbers(functions, weights, noise)
         return Chosen(rows[_greedy(judge, x[rows], num, allowed[rows])], scores)
 

@@ -104,7 +104,8 @@ class Model(Densities):
         data = self.suited(data)
         seen = data.only_labelled()
         # The values of x decide nothing here, so they are not copied.
-        x = jax.ShapeDtypeStruct(seen.x.shape, working_precision())
+        num_rows = max(seen.size, data.capacity or 0)
+        x = jax.ShapeDtypeStruct((num_rows, *seen.x.shape[1:]), working_precision())
         batch = Batch(x, seen.scaling.targets(seen.y), seen.size)  # type: ignore[arg-type]
         if self.check is not None:
             self.check(batch)
