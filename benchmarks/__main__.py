@@ -31,6 +31,7 @@ BENCHMARKS = (
     "compression",
     "distillation",
     "simplify",
+    "labelling",
     "uci",
 )
 WITH_OPTIONS = (
@@ -43,6 +44,7 @@ WITH_OPTIONS = (
     "compression",
     "distillation",
     "simplify",
+    "labelling",
 )
 LONG = ("uci", "compression")
 

@@ -47,6 +47,13 @@ from .inference.variational.vi import VI as VI
 from .inference.variational.vi import BayesByBackprop as BayesByBackprop
 from .learning import acquisitions as acquisitions
 from .learning.active import active as active
+from .learning.drift import DriftAlarm as DriftAlarm
+from .learning.online import Online as Online
+from .learning.online import online as online
+from .learning.optimise import Optimiser as Optimiser
+from .learning.optimise import optimise as optimise
+from .learning.optimum import EvaluationError as EvaluationError
+from .learning.optimum import Optimum as Optimum
 from .models import augmentations as augmentations
 from .models import conditions as conditions
 from .models import priors as priors

@@ -35,6 +35,7 @@ ROC = SimpleNamespace(
 IMAGES = Data(RNG.normal(size=(20, 4, 4)), LABELS)
 WRONG = np.where(np.arange(20) < 3, np.nan, RNG.uniform(size=20))
 CHAINS = RNG.normal(size=(2, 60))
+RUNS = {"bald": [{10: 0.5, 20: 0.9}, {10: 0.6, 20: 0.97}], "random": [{10: 0.4, 20: 0.7, 30: 0.8}]}
 TRADE_OFF = TradeOff(
     {"full": Option(10**6, 90.0, -1.0, 0.0, 0.0, 0.0, 0.9), "student": Option(10**4, 2.0, -1.1, 0.1, 0.02, 0.1, 0.9)},
     {},
@@ -63,6 +64,7 @@ CASES = {
     "risk_coverage, several": lambda ax: plot.risk_coverage({"a": RISK, "b": RISK}, ax=ax),
     "roc": lambda ax: plot.roc(ROC, ax=ax),
     "trade_off": lambda ax: plot.trade_off(TRADE_OFF, ax=ax),
+    "learning_curve": lambda ax: plot.learning_curve(RUNS, level=0.95, ax=ax),
     "roc, several": lambda ax: plot.roc({"NUTS": ROC, "MAP": ROC}, ax=ax),
     "objective": lambda ax: plot.objective(CHAINS[0], ax=ax),
     "objective of chains": lambda ax: plot.objective(CHAINS, label="log joint", window=7, ax=ax),

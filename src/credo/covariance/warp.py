@@ -10,6 +10,7 @@ last matrix of a coupling does nothing: f starts as the identity.
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -55,9 +56,16 @@ class Warp:
         log_normal = -0.5 * jnp.sum(epsilon**2) - 0.5 * epsilon.size * math.log(2 * math.pi)
         return self.root.offset({"all": warped[None]}), log_normal - log_det - self.root.half_log_det()
 
+    def log_density(self, offset: Theta) -> Array:
+        """log q(location + offset)."""
+        (block,) = self.root.layout.gather(offset, self.root.noise_shapes()).values()
+        white = jax.scipy.linalg.solve_triangular(self.root.roots["all"][0], block[0], lower=True)
+        epsilon, log_det = self.unwarped(white)
+        log_normal = -0.5 * jnp.sum(epsilon**2) - 0.5 * epsilon.size * math.log(2 * math.pi)
+        return log_normal - log_det - self.root.half_log_det()
+
     def warped(self, epsilon: Array) -> tuple[Array, Array]:
         """f(ε) and log|det ∂f/∂ε|."""
-        moved = np.stack([moves(layer, epsilon.size) for layer in range(self.num_layers)])
 
         def bend(carry: tuple[Array, Array], layer: tuple[Theta, Array]) -> tuple[tuple[Array, Array], None]:
             (x, log_det), (own, moved) = carry, layer
@@ -66,7 +74,23 @@ class Warp:
             return (x, log_det + jnp.sum(log_slopes) + jnp.sum(log_stretch)), None
 
         # Unrolled, four layers take twice as long to compile and 1.5 to 2.4 times as long to run.
-        return jax.lax.scan(bend, (epsilon, jnp.zeros(())), (self.layers, jnp.asarray(moved)))[0]
+        return jax.lax.scan(bend, (epsilon, jnp.zeros(())), self._with_moves(epsilon.size))[0]
+
+    def unwarped(self, warped: Array) -> tuple[Array, Array]:
+        """ε = f⁻¹(warped), and log|det ∂f/∂ε| there."""
+
+        def unbend(carry: tuple[Array, Array], layer: tuple[Theta, Array]) -> tuple[tuple[Array, Array], None]:
+            (x, log_det), (own, moved) = carry, layer
+            x, log_stretch = _uncoupled(x, own, moved)
+            x, log_slopes = unspline(x, own["bins"])
+            return (x, log_det + jnp.sum(log_slopes) + jnp.sum(log_stretch)), None
+
+        layers = self._with_moves(warped.size)
+        return jax.lax.scan(unbend, (warped, jnp.zeros(())), layers, reverse=True)[0]
+
+    def _with_moves(self, size: int) -> tuple[Theta, Array]:
+        """The numbers of the layers, and which coordinates each of them moves."""
+        return self.layers, jnp.asarray(np.stack([moves(layer, size) for layer in range(self.num_layers)]))
 
 
 def moves(layer: int, size: int) -> np.ndarray:
@@ -83,10 +107,22 @@ def moves(layer: int, size: int) -> np.ndarray:
 
 def _coupled(x: Array, own: Theta, moved: Array) -> tuple[Array, Array]:
     """x for what is kept, x·exp(s) + t for what is moved, with s and t from what is kept; and s."""
+    log_stretch, shift = _moves_of(x, own, moved)
+    return x * jnp.exp(log_stretch) + shift, log_stretch
+
+
+def _uncoupled(y: Array, own: Theta, moved: Array) -> tuple[Array, Array]:
+    """The inverse of `_coupled`: what is kept is the same on both sides."""
+    log_stretch, shift = _moves_of(y, own, moved)
+    return (y - shift) * jnp.exp(-log_stretch), log_stretch
+
+
+def _moves_of(x: Array, own: Theta, moved: Array) -> tuple[Array, Array]:
+    """s and t, zero for what is kept."""
     hidden = jnp.tanh(own["inner"] @ jnp.where(moved, 0.0, x) + own["inner_bias"])
     raw, shift = own["outer"] @ hidden + own["outer_bias"]
     log_stretch = jnp.where(moved, LARGEST_LOG_STRETCH * jnp.tanh(raw / LARGEST_LOG_STRETCH), 0.0)
-    return x * jnp.exp(log_stretch) + jnp.where(moved, shift, 0.0), log_stretch
+    return log_stretch, jnp.where(moved, shift, 0.0)
 
 
 def spline(x: Array, raw: Array) -> tuple[Array, Array]:
@@ -96,25 +132,63 @@ def spline(x: Array, raw: Array) -> tuple[Array, Array]:
         x: (n,).
         raw: (n, 3·bins − 1), unconstrained: widths and heights of the bins, slopes at the knots between them.
     """
+    inside, beyond = jnp.clip(x, -BOUND, BOUND), jnp.abs(x) > BOUND
+    piece = _piece(inside, raw, of_values=False)
+    part = (inside - piece.left) / piece.width
+    y = piece.bottom + piece.height * (piece.mean * part**2 + piece.before * part * (1 - part)) / piece.denominator(
+        part
+    )
+    return jnp.where(beyond, x, y), jnp.where(beyond, 0.0, piece.log_slope(part))
+
+
+def unspline(y: Array, raw: Array) -> tuple[Array, Array]:
+    """The inverse of `spline`, and the logarithm of the slope of the spline there: the root of a quadratic equation."""
+    inside, beyond = jnp.clip(y, -BOUND, BOUND), jnp.abs(y) > BOUND
+    piece = _piece(inside, raw, of_values=True)
+    above = inside - piece.bottom
+    bend = above * (piece.before + piece.after - 2 * piece.mean)
+    a = piece.height * (piece.mean - piece.before) + bend
+    b = piece.height * piece.before - bend
+    c = -piece.mean * above
+    part = 2 * c / (-b - jnp.sqrt(jnp.maximum(b**2 - 4 * a * c, 0.0)))
+    return jnp.where(beyond, y, piece.left + piece.width * part), jnp.where(beyond, 0.0, piece.log_slope(part))
+
+
+class Piece(NamedTuple):
+    """The bin of a spline that each entry falls into: where it begins, its size, and the slopes at both ends."""
+
+    left: Array
+    width: Array
+    bottom: Array
+    height: Array
+    before: Array
+    after: Array
+
+    @property
+    def mean(self) -> Array:
+        """The mean slope."""
+        return self.height / self.width
+
+    def denominator(self, part: Array) -> Array:
+        return self.mean + (self.before + self.after - 2 * self.mean) * part * (1 - part)
+
+    def log_slope(self, part: Array) -> Array:
+        """At a share of the width of the bin."""
+        rest = 1 - part
+        rise = self.after * part**2 + 2 * self.mean * part * rest + self.before * rest**2
+        return jnp.log(self.mean**2 * rise / self.denominator(part) ** 2)
+
+
+def _piece(values: Array, raw: Array, *, of_values: bool) -> Piece:
+    """The bin of each entry, by what goes into the spline, or by what comes out of it."""
     num_bins = (raw.shape[-1] + 1) // 3
     left, width = _bins(raw[:, :num_bins])
     bottom, height = _bins(raw[:, num_bins : 2 * num_bins])
     slopes = jnp.pad(_slopes(raw[:, 2 * num_bins :]), ((0, 0), (1, 1)), constant_values=1.0)
-    inside = jnp.clip(x, -BOUND, BOUND)
-    place = jnp.sum(inside[:, None] >= left[:, 1:], axis=1, keepdims=True)
-
-    def here(values: Array) -> Array:
-        return jnp.take_along_axis(values, place, axis=1)[:, 0]
-
-    wide, high = here(width), here(height)
-    before, after, mean = here(slopes[:, :-1]), here(slopes[:, 1:]), high / wide
-    part = (inside - here(left)) / wide
-    rest = 1 - part
-    denominator = mean + (before + after - 2 * mean) * part * rest
-    y = here(bottom) + high * (mean * part**2 + before * part * rest) / denominator
-    slope = mean**2 * (after * part**2 + 2 * mean * part * rest + before * rest**2) / denominator**2
-    beyond = jnp.abs(x) > BOUND
-    return jnp.where(beyond, x, y), jnp.where(beyond, 0.0, jnp.log(slope))
+    edges = bottom if of_values else left
+    place = jnp.sum(values[:, None] >= edges[:, 1:], axis=1, keepdims=True)
+    parts = (left, width, bottom, height, slopes[:, :-1], slopes[:, 1:])
+    return Piece(*(jnp.take_along_axis(part, place, axis=1)[:, 0] for part in parts))
 
 
 def _bins(raw: Array) -> tuple[Array, Array]:

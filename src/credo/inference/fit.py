@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from credo import random
@@ -25,6 +26,8 @@ from credo.models.on_features import on_features
 from credo.models.program import Model
 from credo.posterior import Draws, Posterior, load
 from credo.posterior.architectures import Architectures
+from credo.posterior.belief import Belief
+from credo.posterior.believed import Believed
 from credo.typing import Batch, Theta
 
 
@@ -76,12 +79,14 @@ def fit(
     train, held_out = _split(everything, validation, choice.method, suited)
     if start is not None and (several or isinstance(choice.method, DeepEnsemble)):
         raise ValueError("start: the members of an ensemble set out from places of their own; pass no start")
-    job = Job(train, held_out, seed, FitStages(progress=progress), start)
+    job = Job(train, held_out, seed, FitStages(progress=progress), start=start)
     if checkpoint is None:
         if resume:
             raise ValueError("resume=True goes on from a folder, and checkpoint names none: pass checkpoint='run/'")
         return job.fit_chosen(models, choice, several)
-    identity = identity_of(choice.method, [one.bind(train) for one in models], (train.batch(), held_out), seed)
+    bound = [one.bind(train) for one in models]
+    starts = None if start is None else _from_posterior(start, bound[0], choice.method.plan().num_chains)
+    identity = identity_of(choice.method, bound, (train.batch(), held_out), seed, starts)
     with FitFolder(checkpoint, identity, resume=resume) as folder:
         if folder.is_finished:
             left = [choice.method.leaves(one, train) for one in models]
@@ -95,12 +100,18 @@ def fit(
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """What the fits of one call share."""
+    """What the fits of one call share.
+
+    Arguments:
+        belief: what is known of theta already, in place of the prior, and the share of it that is kept.
+    """
 
     data: Data
     held_out: Batch | None
     seed: int
     stages: FitStages
+    belief: Belief | None = None
+    kept: float = 1.0
     start: Any = None
 
     def fit_chosen(self, models: Sequence[Model], choice: Choice, several: bool) -> Posterior:
@@ -115,10 +126,15 @@ class Job:
         batch = self.data.batch()
         bound = self._with_learned_xi(method, bound, batch)
         own, batch, held_out = self._on_features(method, bound, batch)
+        if self.belief is not None:
+            own = Believed.of(own, self.belief, self.kept)
 
         def placed(posterior: Any) -> Posterior:
-            whole = posterior if own is bound else posterior.with_model(lambda found: bound.freeze(found.frozen_xi))
+            whole = posterior if own is bound else posterior.with_model(restored)
             return whole.placed(self.data)
+
+        def restored(found: Model) -> Model:
+            return bound.freeze(found.frozen_xi) if found.frozen_xi else bound
 
         try:
             starts = self._starts(method, own, batch)
@@ -183,15 +199,22 @@ class Job:
         return found.model, found.batch(data), held_out
 
     def _starts(self, method: Method, model: Model, data: Batch) -> Theta | None:
-        """Where another method is to find the starting points, run it first: one member per chain, from the prior."""
-        first = method.plan().start
+        """Where another method is to find the starting points, run it first: one member per chain, from the prior.
+
+        What is believed already is a place to start from: its centre, or a draw for each chain.
+        """
+        first, num_chains = method.plan().start, method.plan().num_chains
         if self.start is not None:
-            return _from_posterior(self.start, model, method.plan().num_chains)
-        if not isinstance(first, Method):
+            return _from_posterior(self.start, model, num_chains)
+        if self.belief is not None and first == "network":
+            return {name: jnp.stack([leaf] * num_chains) for name, leaf in self.belief.typical().items()}
+        if not isinstance(first, Method) and self.belief is None:
             return None
-        plan = replace(first.plan(), num_chains=method.plan().num_chains)
         # A key apart from those of the chains, which are numbered from zero.
-        draws = model.sample_prior(jax.random.fold_in(random.key(self.seed), 2**31), plan.num_chains)
+        draws = model.sample_prior(jax.random.fold_in(random.key(self.seed), 2**31), num_chains)
+        if not isinstance(first, Method):
+            return draws
+        plan = replace(first.plan(), num_chains=num_chains)
         outcome = self._run(first, model, data, plan=plan, starts=draws)
         if outcome.interrupted:
             raise KeyboardInterrupt("interrupted on the way to the starting points: nothing has been drawn yet")

@@ -34,6 +34,7 @@ from starlette.routing import Route
 from credo._stopping import STOP
 from credo.labelling.answers import Answer, Kind
 from credo.labelling.guard import MAX_BODY_BYTES, Guard
+from credo.labelling.keys import class_keys
 from credo.labelling.pool import Pool, digest
 from credo.labelling.session import Labelling
 
@@ -129,9 +130,9 @@ class Page:
 
     async def session(self, request: Request) -> Response:
         """What does not change: the pool and its classes."""
-        pool = self.labelling.pool
-        content = {"pool": pool.path.name, "fingerprint": digest(*pool.digests), "classes": self.labelling.classes}
-        return _json(content)
+        pool, classes = self.labelling.pool, self.labelling.classes
+        fingerprint, keys = digest(*pool.digests), class_keys(classes)
+        return _json({"pool": pool.path.name, "fingerprint": fingerprint, "classes": classes, "keys": keys})
 
     async def cards(self, request: Request) -> Response:
         """The most informative items that nobody else has in hand."""

@@ -23,10 +23,9 @@ from credo.inference.auto import Choice, choose
 from credo.inference.fit import fit
 from credo.inference.method import Method
 from credo.inference.registry import as_method
-from credo.learning.acquisitions import Acquisition, Random, scored
+from credo.learning.acquisition import Acquisition
+from credo.learning.acquisitions import as_acquisition
 from credo.learning.answers import Answers, digest
-from credo.learning.batch_bald import BatchBALD
-from credo.learning.epig import EPIG
 from credo.models.program import Model
 from credo.posterior import Posterior, load
 from credo.predictive import ClassPredictive
@@ -134,15 +133,6 @@ def active(
         raise ValueError("resume=True goes on from a folder, and checkpoint names none: pass checkpoint='run/'")
     answers = Answers(len(x), run, None if checkpoint is None else Path(checkpoint))
     return loop.rounds(answers, first, resume=resume)
-
-
-def as_acquisition(acquisition: Any) -> Acquisition:
-    """An acquisition from its name, from a function of a prediction, or as it is.
-
-    >>> as_acquisition("batch_bald").num_answers
-    1000
-    """
-    return scored(acquisition, {"batch_bald": BatchBALD, "epig": EPIG, "random": Random})
 
 
 def _as_oracle(oracle: Any, num_rows: int) -> Callable[[int], Any]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from credo._files import LoadError, read_json, require_unaltered, write_json
-from credo.data.missing import MISSING_LABEL, is_observed
+from credo.data.missing import MISSING_LABEL, filled, is_observed
 
 FORMAT = "credo-active-learning"
 FILE = "answers.json"
@@ -54,16 +54,15 @@ class Answers:
 
     def targets(self, known: np.ndarray | None) -> np.ndarray:
         """All that is known of y, (rows, …), with missing values: the answers, and what was known before."""
-        given = [] if known is None else list(known[is_observed(known).reshape(len(known), -1).any(1)])
-        told = [value for value in (*given, *self.values) if value is not None]
-        kind = np.asarray(told).dtype.kind if told else "f"
-        shape = np.shape(told[0]) if told else ()
-        y = np.full((self.num_rows, *shape), np.nan if kind == "f" else MISSING_LABEL, float if kind == "f" else int)
+        rows = [row for row, value in zip(self.rows, self.values, strict=False) if value is not None]
+        told = np.asarray(filled([value for value in self.values if value is not None]))
+        like = told if len(told) or known is None else known
+        whole = like.dtype.kind != "f" and (known is None or known.dtype.kind != "f")
+        y = np.full((self.num_rows, *like.shape[1:]), MISSING_LABEL if whole else np.nan)
+        y = y.astype(np.int64) if whole else y
         if known is not None:
             y[...] = np.where(is_observed(known), known, y)
-        for row, value in zip(self.rows, self.values, strict=False):
-            if value is not None:
-                y[row] = [np.nan if one is None else one for one in value] if shape else value
+        y[rows] = np.where(is_observed(told), told, y[rows])
         return y
 
     def _write(self) -> None:

@@ -7,13 +7,15 @@ What is outside the plate `data` is the prior, what is inside is the likelihood;
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import lru_cache
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from credo import _activations
+from credo._precision import working_precision
 from credo.models.row_blocks import rows_of, sum_by_block
 from credo.models.sites import in_data_plate, is_seen, log_density
 from credo.models.summed import combinations, row_terms
@@ -32,17 +34,10 @@ class Densities(Traced):
 
     # -- memory ----------------------------------------------------------------------------------------------
 
-    @cached_property
+    @property
     def bytes_per_row(self) -> int:
         """What the gradient of the log likelihood keeps of each row: the activations of the network."""
-        shapes = self._bound
-
-        def log_likelihood(theta: Theta, x: Array, y: Array) -> Array:
-            return self._log_sums_at_once(theta, Batch(x, y, _activations.NUM_ROWS), any_key)[1]
-
-        x = jax.ShapeDtypeStruct((_activations.NUM_ROWS, *shapes.x_shape[1:]), shapes.x_dtype)
-        y = jax.ShapeDtypeStruct((_activations.NUM_ROWS, *(shapes.y_shape or (0,))[1:]), shapes.y_dtype)
-        return _activations.bytes_per_row(log_likelihood, {**self.template, **self.xi_template}, x, y)
+        return _bytes_per_row(self, working_precision())
 
     def activation_bytes(self, num_rows: int) -> int:
         """What the activations of a batch take at once, at most."""
@@ -128,7 +123,7 @@ class Densities(Traced):
             log_prior, terms = self._log_rows(theta, batch, local, moments)
             return log_prior, batch.sum(terms)
         trace, log_jacobian = self._trace(theta, batch.x, batch.y, local, self._inputs_of(batch))
-        return sum(self._prior_terms(trace, moments).values(), log_jacobian), self._likelihood_of(trace, batch)
+        return self._log_prior_of(theta, trace, log_jacobian, moments), self._likelihood_of(trace, batch)
 
     def _log_rows(
         self, theta: Theta, batch: Batch, local: Callable[[], Key], moments: tuple[Theta, Theta] | None
@@ -137,7 +132,7 @@ class Densities(Traced):
 
         def parts(values: Theta) -> tuple[Array, Array]:
             trace, log_jacobian = self._trace({**theta, **values}, batch.x, batch.y, local, self._inputs_of(batch))
-            return sum(self._prior_terms(trace, moments).values(), log_jacobian), self._rows_of(trace, batch)
+            return self._log_prior_of(theta, trace, log_jacobian, moments), self._rows_of(trace, batch)
 
         if not self.summed_sites:
             return parts({})
@@ -152,6 +147,12 @@ class Densities(Traced):
         """The same for each row, (rows,)."""
         return row_terms(trace)
 
+    def _log_prior_of(
+        self, theta: Theta, trace: dict[str, Any], log_jacobian: Array, moments: tuple[Theta, Theta] | None
+    ) -> Array:
+        """log p(theta), from a run of the program at theta."""
+        return sum(self._prior_terms(trace, moments).values(), log_jacobian)
+
     def _prior_terms(self, trace: dict[str, Any], moments: tuple[Theta, Theta] | None = None) -> dict[str, Array]:
         """What each site outside the plate `data` adds to log p(theta), without the log-Jacobians."""
         outside = [site for site in trace.values() if site["type"] == "sample" and not in_data_plate(site)]
@@ -163,6 +164,18 @@ class Densities(Traced):
             if frame.name in self.constants:
                 return self.constants[frame.name].shape[0] / frame.size
         return 1.0
+
+
+# A program is traced for this once, and not in each fit of it.
+@lru_cache(maxsize=16)
+def _bytes_per_row(model: Densities, precision: np.dtype) -> int:
+    def log_likelihood(theta: Theta, x: Array, y: Array) -> Array:
+        return model._log_sums_at_once(theta, Batch(x, y, _activations.NUM_ROWS), any_key)[1]
+
+    shapes = model._bound
+    x = jax.ShapeDtypeStruct((_activations.NUM_ROWS, *shapes.x_shape[1:]), shapes.x_dtype)
+    y = jax.ShapeDtypeStruct((_activations.NUM_ROWS, *(shapes.y_shape or (0,))[1:]), shapes.y_dtype)
+    return _activations.bytes_per_row(log_likelihood, {**model.template, **model.xi_template}, x, y)
 
 
 def _given(key: Key | None) -> Key:

@@ -69,7 +69,7 @@ def on_features(model: Model, num_rows: int) -> OnFeatures | None:
     >>> on_features(model, 9).num_features
     20
     """
-    found = _on_features(model)
+    found = None if model.recipe is None else _on_features(model)
     if found is None or 4 * num_rows * (found.num_features - math.prod(model.example().x.shape[1:])) > MAX_BYTES:
         return None
     return found

@@ -371,3 +371,7 @@ class Model(Densities):
         if self.rows is not None:
             check_xi(self._xi_shapes, chosen.arrays())
         return replace(self, xi=chosen)
+
+
+# To compiled code a model is a constant; one that holds arrays of its own (`posterior.believed`) brings them along.
+jax.tree_util.register_pytree_node(Model, lambda model: ((), model), lambda model, _: model)

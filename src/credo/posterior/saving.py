@@ -49,6 +49,20 @@ def write(posterior: Any, folder: Path, held: Manifest | None = None) -> None:
     Arguments:
         held: what else the manifest of the folder names; nothing by default.
     """
+    held = held or Manifest()
+    files: dict[str, str] = {}
+    try:
+        content, files = put_posterior(posterior, folder)
+        msgspec.structs.replace(held, files=held.files | files, posterior=content).write(folder)
+    except Exception:
+        for name in files:
+            (folder / name).unlink(missing_ok=True)
+        raise
+    remove_unnamed(folder)
+
+
+def put_posterior(posterior: Any, folder: Path) -> tuple[dict[str, Any], dict[str, str]]:
+    """Write the arrays of a posterior into a folder: what a manifest must say of it, and their checksum by file."""
     config, own = pack(posterior)
     arrays = own | named(scaling=posterior.scaling.to_dict())
     for index, model in enumerate(posterior.models):
@@ -56,17 +70,10 @@ def write(posterior: Any, folder: Path, held: Manifest | None = None) -> None:
     if posterior.probes is not None:
         arrays |= {"probes": posterior.probes}
     # A name of its own: the old manifest finds the old arrays until the new one is there.
-    name = ARRAYS.replace("*", uuid.uuid4().hex[:8])
-    held = held or Manifest()
-    try:
-        files = held.files | {name: write_arrays(folder / name, arrays)}
-        shapes = {name: list(np.shape(array)) for name, array in arrays.items()}
-        content = _described(posterior) | config | {"arrays": name, "shapes": shapes}
-        msgspec.structs.replace(held, files=files, posterior=content).write(folder)
-    except Exception:
-        (folder / name).unlink(missing_ok=True)
-        raise
-    remove_unnamed(folder)
+    file = ARRAYS.replace("*", uuid.uuid4().hex[:8])
+    shapes = {name: list(np.shape(array)) for name, array in arrays.items()}
+    content = _described(posterior) | config | {"arrays": file, "shapes": shapes}
+    return content, {file: write_arrays(folder / file, arrays)}
 
 
 def pack(posterior: Any) -> Parts:

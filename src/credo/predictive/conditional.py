@@ -45,6 +45,8 @@ class ConditionalOf(Protocol):
 
     def __call__(self, theta: Theta, x: Array, /) -> Conditional: ...
 
+    def __hash__(self) -> int: ...  # equal ones share compiled code
+
 
 @singledispatch
 def class_probs(conditional: Conditional) -> Array | None:

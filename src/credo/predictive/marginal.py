@@ -11,7 +11,7 @@ Nothing of size draws × rows is held: each answer streams over the draws, block
 
 import math
 from collections.abc import Callable, Sequence
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from typing import Any, Self
 
 import jax
@@ -169,9 +169,8 @@ class Predictive:
         num_weights = sum(math.prod(leaf.shape[1:]) for leaf in self.draws.values())
         if working_precision().itemsize * num_weights * min(usual, len(self)) <= MAX_ACTIVATION_BYTES:
             return usual
-        rows = jax.ShapeDtypeStruct((_activations.NUM_ROWS, *self.x.shape[1:]), working_precision())
-        theta = {name: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype) for name, leaf in self.draws.items()}
-        taken = _activations.bytes_per_row(lambda theta, x: mean_of(self.conditional_of(theta, x)), theta, rows)
+        theta = tuple((name, leaf.shape[1:], leaf.dtype) for name, leaf in self.draws.items())
+        taken = _activation_bytes_per_row(self.conditional_of, theta, self.x.shape[1:], working_precision())
         return min(usual, max(1, MAX_ACTIVATION_BYTES // max(taken, 1)))
 
     def _refuse_if_large(self, num: int, what: str, outputs: tuple[int, ...]) -> None:
@@ -353,6 +352,16 @@ def rows_by_block(
     limit = max_rows or min(MAX_ROWS_PER_BLOCK, max(1, MAX_INPUTS_PER_BLOCK // inputs_per_row))
     num_workers = available_cores() if len(x) * num_passes >= PASSES_WORTH_THREADS else 1
     return by_block(function, arrays, block_size(len(x), inputs_per_row, limit, num_workers), num_workers)
+
+
+# A network is traced for this once, and not in each prediction with it.
+@lru_cache(maxsize=16)
+def _activation_bytes_per_row(
+    conditional_of: ConditionalOf, theta: tuple[Any, ...], row: tuple[int, ...], precision: np.dtype
+) -> int:
+    draw = {name: jax.ShapeDtypeStruct(shape, dtype) for name, shape, dtype in theta}
+    rows = jax.ShapeDtypeStruct((_activations.NUM_ROWS, *row), precision)
+    return _activations.bytes_per_row(lambda theta, x: mean_of(conditional_of(theta, x)), draw, rows)
 
 
 def index_of(rows: Any) -> Any:

@@ -1,6 +1,6 @@
 """Laplace: exact where it must be, curvature against brute force, evidence against closed forms and differences."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import jax
 import jax.numpy as jnp
@@ -140,7 +140,7 @@ def test_diagonal_is_the_diagonal_of_the_full_one(name, kind):
 
 def test_hessian_of_a_linear_model_is_its_ggn():
     problem, theta, data = setting("linear")
-    hessian = curvature_of(problem._replace(kind="hessian", outputs=None), theta, data, "full").matrices["all"]
+    hessian = curvature_of(replace(problem, kind="hessian", outputs=None), theta, data, "full").matrices["all"]
     ggn = curvature_of(problem, theta, data, "full").matrices["all"]
     np.testing.assert_allclose(hessian, ggn, rtol=1e-3, atol=1e-2)
 

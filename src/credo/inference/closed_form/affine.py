@@ -9,7 +9,8 @@ is read off its data flow: a directional derivative of f that does not depend on
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -24,6 +25,7 @@ from credo.data import is_observed
 from credo.inference.closed_form.checks import affine_weights, check_noises
 from credo.models.program import Model
 from credo.models.sites import log_density, stripped
+from credo.posterior.believed import Believed
 from credo.typing import Array, Batch, Theta
 
 # Entries of theta that are followed to the outputs at once.
@@ -56,8 +58,14 @@ class Block(NamedTuple):
     entries: tuple[int, ...]
 
 
-class Affine(NamedTuple):
-    """A model as a linear regression given everything but its weights: static, so that compiled code is shared.
+@partial(
+    jax.tree_util.register_dataclass,
+    data_fields=["model"],
+    meta_fields=["weights", "others", "coupled", "blocks", "noises"],
+)
+@dataclass(frozen=True)
+class Affine:
+    """A model as a linear regression given everything but its weights: static but for what the model holds as arrays.
 
     Arguments:
         weights: the names of the latents in which the mean is affine.
@@ -164,18 +172,34 @@ class Affine(NamedTuple):
         return tuple(tuple(np.flatnonzero(column).tolist()) for column in by_block.T)
 
 
-# A program is looked at once, and not by each function that is compiled of it.
-@lru_cache(maxsize=16)
 def affine(model: Model) -> Affine:
     """The model as a linear regression; an error says what to use in place of a closed form that it has not."""
+    if not isinstance(model, Believed):
+        return _affine(model)
+    found = _affine(model.original)
+    if found.others:
+        raise ValueError(
+            f"ClosedForm: what was learned before correlates the weights with {', '.join(found.others)}, so the "
+            "posterior of more data has no closed form; take a known noise, noise='tuned', or credo.NUTS()"
+        )
+    if not model.couples:
+        return replace(found, model=model)
+    outputs = sorted(output for block in found.blocks for output in block.outputs)
+    entries = sorted(entry for block in found.blocks for entry in block.entries)
+    return replace(found, model=model, coupled=True, blocks=(Block(tuple(outputs), tuple(entries)),))
+
+
+# A program is looked at once, and not by each function that is compiled of it.
+@lru_cache(maxsize=16)
+def _affine(model: Model) -> Affine:
     theta = {
         name: np.zeros(leaf.shape, working_precision()) for name, leaf in (model.template | model.xi_template).items()
     }
     weights = affine_weights(model, theta)
     others = tuple(name for name in model.template if name not in weights)
     found = Affine(model, weights, others, bool(model.coupled_sites.intersection(weights)), (), ())
-    found = found._replace(blocks=found._independent_blocks(theta))
-    return found._replace(noises=found._noises(theta)) if others else found
+    found = replace(found, blocks=found._independent_blocks(theta))
+    return replace(found, noises=found._noises(theta)) if others else found
 
 
 def has_closed_form(model: Model) -> bool:

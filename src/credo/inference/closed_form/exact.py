@@ -1,6 +1,5 @@
 """What a closed form leaves behind: the evidence, and a normal of the weights or draws of them and of their noise."""
 
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -85,13 +84,13 @@ class Exact(NamedTuple):
 
     def _prior(self) -> tuple[np.ndarray, Any, np.ndarray]:
         """m as a vector, the way back to arrays, and L, as in `Affine.prior`."""
-        mean, root = _prior_of(self.problem, self.theta)
+        mean, root = _prior(self.problem, self.theta)
         flat, unravel = ravel_pytree(mean)
         return np.asarray(flat, np.float64), unravel, np.asarray(root, np.float64)
 
 
-@partial(jax.jit, static_argnums=0)
-def _prior_of(problem: Affine, theta: Theta) -> tuple[Theta, Array]:
+@jax.jit
+def _prior(problem: Affine, theta: Theta) -> tuple[Theta, Array]:
     return problem.prior(theta)
 
 

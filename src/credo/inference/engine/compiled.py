@@ -23,7 +23,7 @@ ROWS_PER_INPUT = 16
 
 
 # Run once, so the compiler need not try hard.
-@partial(jax.jit, static_argnums=(0, 1), compiler_options={"xla_backend_optimization_level": 0})
+@partial(jax.jit, static_argnums=0, compiler_options={"xla_backend_optimization_level": 0})
 def begin(
     method: Method,
     model: Model,
@@ -48,7 +48,7 @@ def begin(
     return step_key, jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.result_type(leaf)), state), rows
 
 
-@partial(jax.jit, static_argnums=(0, 1, 2, 3, 4))
+@partial(jax.jit, static_argnums=(0, 2, 3, 4))
 def chunk(
     method: Method,
     model: Model,

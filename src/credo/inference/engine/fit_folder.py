@@ -27,7 +27,7 @@ from credo.inference.method import Method
 from credo.models.program import Model
 from credo.posterior import Posterior
 from credo.posterior.saving import write
-from credo.typing import Batch
+from credo.typing import Batch, Theta
 
 
 @dataclass(frozen=True)
@@ -139,11 +139,14 @@ class FitFolder(AbstractContextManager["FitFolder"]):
             shutil.rmtree(self.checkpoints)
 
 
-def identity_of(method: Method, models: Sequence[Model], data: Iterable[Batch | None], seed: int) -> dict[str, Any]:
+def identity_of(
+    method: Method, models: Sequence[Model], data: Iterable[Batch | None], seed: int, start: Theta | None = None
+) -> dict[str, Any]:
     """What makes a fit the same fit, as JSON."""
     # A function without a name of its own is given by its address, which is another one in each process.
     settings = re.sub(r" at 0x[0-9a-f]+", "", repr(method.to_config()))
-    return {
+    warm = {} if start is None else {"start": _digest(start.values())}
+    return warm | {
         "method": settings,
         "seed": seed,
         "precision": str(working_precision()),

@@ -19,7 +19,7 @@ Martens, "A Kronecker-factored approximate Fisher matrix for convolution layers"
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -31,6 +31,7 @@ from credo.covariance import Blocks, Diagonal, Joined, Kronecker, Root, Shrunk
 from credo.covariance.layers import Layer
 from credo.covariance.layout import Layout
 from credo.inference.laplace.factors import Factors
+from credo.inference.laplace.nearest_product import nearest_product
 from credo.inference.laplace.row_sums import Problem, blocks, diagonal, flattened, hessian, kronecker, products, some_of
 from credo.typing import Array, Batch, Theta
 
@@ -69,6 +70,10 @@ class Curvature(ABC):
         """H + a matrix over all entries: only a full one has room for it."""
         raise TypeError(f"{type(self).__name__} has no room for a full matrix")
 
+    @abstractmethod
+    def merged(self, other: Any) -> "Curvature":
+        """H + another H of the same structure, or what the structure can hold of it."""
+
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
@@ -98,6 +103,10 @@ class BlockCurvature(Curvature):
     def plus(self, couplings: Array) -> "BlockCurvature":
         return BlockCurvature({"all": self.matrices["all"] + couplings}, self.layout)
 
+    def merged(self, other: "BlockCurvature") -> "BlockCurvature":
+        both = {group: matrix + other.matrices[group] for group, matrix in self.matrices.items()}
+        return BlockCurvature(both, self.layout)
+
     def _plus_diagonal(self, precision: Theta) -> Theta:
         """H + P of each group."""
         diagonals = self.layout.gather(precision, {group: (len(matrix),) for group, matrix in self.matrices.items()})
@@ -118,8 +127,10 @@ class DiagonalCurvature(Curvature):
         return DiagonalCurvature({name: factor * value for name, value in self.values.items()})
 
     def with_factors(self, factors: Factors) -> "DiagonalCurvature":
-        own = factors.diagonal(tuple(self.values))
-        return DiagonalCurvature({name: value + own[name] for name, value in self.values.items()})
+        return self.merged(DiagonalCurvature(factors.diagonal(tuple(self.values))))
+
+    def merged(self, other: "DiagonalCurvature") -> "DiagonalCurvature":
+        return DiagonalCurvature({name: value + other.values[name] for name, value in self.values.items()})
 
 
 @jax.tree_util.register_dataclass
@@ -172,6 +183,17 @@ class KroneckerCurvature(Curvature):
         shared = {layer.kernel: jnp.mean(layer.matrix(own), axis=1) for layer in others}
         return KroneckerCurvature(inputs, self.gradients, self.rest.with_factors(factors), shared, self.layers)
 
+    def merged(self, other: "KroneckerCurvature") -> "KroneckerCurvature":
+        """The product that is nearest to the sum of two."""
+        own, others = ((one.inputs, one.gradients) for one in (self, other))
+        pairs = {
+            name: nearest_product((own[0][name], own[1][name]), (others[0][name], others[1][name]))
+            for name in self.inputs
+        }
+        inputs = {name: pair[0] for name, pair in pairs.items()}
+        gradients = {name: pair[1] for name, pair in pairs.items()}
+        return KroneckerCurvature(inputs, gradients, self.rest.merged(other.rest), self.extra, self.layers)
+
     def damped_root(self, precision: Theta) -> tuple[Root, Array]:
         rest, share = self.rest.damped_root(precision)
         return self._root_with(rest, precision), share
@@ -195,6 +217,20 @@ class LowRankCurvature(Curvature):
 
     def with_factors(self, factors: Factors) -> "LowRankCurvature":
         return self  # its columns are those of H + F
+
+    def merged(self, other: "LowRankCurvature") -> "LowRankCurvature":
+        """The directions, as many as the larger has, in which the sum says most."""
+        rank = max(len(self.values), len(other.values))
+        both = {
+            name: jnp.concatenate([leaf * jnp.sqrt(self.values), other.columns[name] * jnp.sqrt(other.values)], axis=-1)
+            for name, leaf in self.columns.items()
+        }
+        gram = sum(jnp.einsum("ar,as->rs", *[leaf.reshape(-1, leaf.shape[-1])] * 2) for leaf in both.values())
+        values, basis = jnp.linalg.eigh(gram)
+        values, basis = jnp.maximum(values[::-1][:rank], 0.0), basis[:, ::-1][:, :rank]
+        # A direction of no length stays none.
+        scale = jnp.where(values > 0, jax.lax.rsqrt(jnp.where(values > 0, values, 1.0)), 0.0)
+        return LowRankCurvature({name: (leaf @ basis) * scale for name, leaf in both.items()}, values)
 
 
 def curvature_of(

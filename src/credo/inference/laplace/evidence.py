@@ -35,7 +35,7 @@ NUM_STEPS, LEARNING_RATE = 50, 0.15
 LEAST_PRECISION = 1e-4
 
 
-@partial(jax.jit, static_argnums=(0, 2))
+@partial(jax.jit, static_argnums=2)
 def prior_precision(model: Model, theta: Theta, names: tuple[str, ...]) -> Theta:
     """P = −∂² log p(theta) / ∂theta² of each entry, without the prior's factors: 1/scale² for a normal prior."""
     some = {name: jnp.asarray(theta[name], working_precision()) for name in names}
@@ -50,7 +50,7 @@ def log_prior_of_latents(model: Model, theta: Theta) -> Array:
     return model.log_prior(theta) - model.log_factors(theta) if model.factors else model.log_prior(theta)
 
 
-@partial(jax.jit, static_argnums=0)
+@jax.jit
 def log_evidence(problem: Problem, theta: Theta, data: Batch, curvature: Curvature) -> Array:
     """log p(D | xi) of the Laplace approximation at theta, which may hold xi as well.
 
@@ -61,7 +61,7 @@ def log_evidence(problem: Problem, theta: Theta, data: Batch, curvature: Curvatu
     return log_evidence_of(problem, theta, data, curvature.root(precision).half_log_det())
 
 
-@partial(jax.jit, static_argnums=0)
+@jax.jit
 def log_evidence_of(problem: Problem, theta: Theta, data: Batch, half_log_det: Array) -> Array:
     """The same, where ½ log det Σ is known."""
     num = sum(math.prod(problem.model.template[name].shape) for name in problem.names)
@@ -110,7 +110,7 @@ def tuned_xi(problem: Problem, theta: Theta, xi: Theta, data: Batch, structure: 
     return _climb(problem, structure, rank, start, theta, xi, data)
 
 
-@partial(jax.jit, static_argnums=(0, 1, 2))
+@partial(jax.jit, static_argnums=(1, 2))
 def _climb(
     problem: Problem, structure: Structure, rank: int, start: Curvature, theta: Theta, xi: Theta, data: Batch
 ) -> Theta:

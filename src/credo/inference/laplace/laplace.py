@@ -34,6 +34,7 @@ from credo.inference.fitting_memory import refuse_if_too_large
 from credo.inference.guide import Guide
 from credo.inference.laplace.curvature import Curvature, Structure, check_kronecker, curvature_of
 from credo.inference.laplace.evidence import log_evidence_of, log_prior_of_latents, prior_precision, tuned_xi
+from credo.inference.laplace.known_before import check_before, known_before, merged
 from credo.inference.laplace.row_sums import CurvatureKind, Problem, flattened, gradient
 from credo.inference.method import Method, Wrapper
 from credo.inference.needs import Needs
@@ -43,8 +44,9 @@ from credo.inference.point.map import MAP, MLE
 from credo.inference.trained import trained_theta
 from credo.models.program import Model
 from credo.posterior import Draws, Gaussian, Provenance
+from credo.posterior.believed import Believed
 from credo.posterior.linear_predictive import Prediction
-from credo.typing import Array, Batch, Theta
+from credo.typing import Array, Batch, Key, Theta, Tree
 
 # A noise scale, or what else a trained network does not come with, is found in so many steps with its weights fixed.
 NUM_COMPLETING_STEPS = 1000
@@ -134,6 +136,11 @@ class Laplace(Wrapper):
             working_precision().itemsize * (numbers[self.structure] + 4 * model.num_parameters),
         )
 
+    def init(self, key: Key, model: Model, theta: Theta, data: Batch, held_out: Batch | None) -> Tree:
+        if isinstance(model, Believed):
+            check_before(model, self.structure, self.names(model, theta))
+        return super().init(key, model, theta, data, held_out)
+
     def posterior(self, model: Model, outcome: Outcome) -> Gaussian:
         """The Gaussian around the mode that the training has found."""
         mode = self.training.posterior(model, outcome)
@@ -190,8 +197,11 @@ class Laplace(Wrapper):
             xi = tuned_xi(problem, theta, xi, data, self.structure, rank=self.rank)
         model = model.freeze(xi) if xi else model
         problem = self._problem(model, theta, names)
-        precision = prior_precision(model, theta, names)
-        root, half_log_det, damping = _damped_root(self._curvature(problem, theta, data, seed), precision)
+        precision, curvature = prior_precision(model, theta, names), self._curvature(problem, theta, data, seed)
+        if isinstance(model, Believed) and self.structure != "full":
+            precision, before = known_before(model, theta, self.structure)
+            curvature = curvature if before is None else merged(curvature, before)
+        root, half_log_det, damping = _damped_root(curvature, precision)
         found = LaplaceEvidence(
             log_evidence=float(log_evidence_of(problem, theta, data, half_log_det)),
             newton_gain=_newton_gain(root, gradient(problem, theta, data)),
@@ -224,6 +234,8 @@ class Laplace(Wrapper):
     def _problem(self, model: Model, theta: Theta, names: tuple[str, ...]) -> Problem:
         """Checked: what the structure cannot hold is refused by its name."""
         problem = Problem.of(model, theta, names, self.curvature)
+        if isinstance(model, Believed):
+            return problem
         if self.structure == "kronecker":
             check_kronecker(problem)
             precision = prior_precision(model, theta, names)
@@ -245,7 +257,7 @@ class Laplace(Wrapper):
 
     def _curvature(self, problem: Problem, theta: Theta, data: Batch, seed: int) -> Curvature:
         found = curvature_of(problem, theta, data, self.structure, rank=self.rank, seed=seed)
-        if _coupled(problem.model).intersection(problem.names):
+        if self.structure == "full" and _coupled(problem.model).intersection(problem.names):
             # What the prior couples beyond its diagonal goes where the data's couplings are.
             return found.plus(_prior_couplings(problem, theta))
         return found

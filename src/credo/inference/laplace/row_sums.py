@@ -5,8 +5,9 @@ All of them are Σ JᵀJ, or a part of it, of one function of theta and a row: `
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -28,8 +29,10 @@ NUMBERS_PER_BLOCK = 2**21
 MAX_ROWS_PER_BLOCK = 1024
 
 
-class Problem(NamedTuple):
-    """Whose curvature is asked for: static, so that compiled code is shared.
+@partial(jax.tree_util.register_dataclass, data_fields=["model"], meta_fields=["names", "kind", "outputs", "layers"])
+@dataclass(frozen=True)
+class Problem:
+    """Whose curvature is asked for: static but for what the model holds as arrays, so that compiled code is shared.
 
     Arguments:
         names: the arrays of theta that are uncertain; the others are constants.
@@ -55,7 +58,7 @@ class Problem(NamedTuple):
         outputs = outputs_of(model, theta) if kind == "ggn" else None
         found = cls(model, names, kind, outputs, ())
         example = model.example()
-        return found._replace(layers=layers_of(found.function(theta, example.x, example.y), some_of(theta, names)))
+        return replace(found, layers=layers_of(found.function(theta, example.x, example.y), some_of(theta, names)))
 
     @property
     def rest(self) -> tuple[str, ...]:
@@ -165,7 +168,7 @@ def _row_jacobian(problem: Problem, theta: Theta, names: tuple[str, ...], x: Arr
     }
 
 
-@partial(jax.jit, static_argnums=0)
+@jax.jit
 def diagonal(problem: Problem, theta: Theta, data: Batch) -> Theta:
     """Σ J²: for a layer that a row meets once, (a²)ᵀ Σ_k g_k²."""
 
@@ -187,7 +190,7 @@ def diagonal(problem: Problem, theta: Theta, data: Batch) -> Theta:
     return _over_blocks(add, start, data, _rows_per_block(_numbers_in_layers(problem, theta, whole=True)))
 
 
-@partial(jax.jit, static_argnums=0)
+@jax.jit
 def kronecker(problem: Problem, theta: Theta, data: Batch) -> tuple[dict[str, tuple[Array, Array]], Theta]:
     """For each layer A = Σ a aᵀ / (N · places) and G = Σ g gᵀ, over rows, places and outputs; blocks of the rest."""
     template = problem.model.template
@@ -214,14 +217,14 @@ def kronecker(problem: Problem, theta: Theta, data: Batch) -> tuple[dict[str, tu
     return _over_blocks(add, (pairs, blocks), data, rows)
 
 
-@partial(jax.jit, static_argnums=(0, 3))
+@partial(jax.jit, static_argnums=3)
 def blocks(problem: Problem, theta: Theta, data: Batch, layout: Layout) -> Theta:
     """Σ JᵀJ of each group of arrays; a group that is one layer has it from the factors of its Jacobian."""
     alone = {group: layer for group, layer in single_layers(layout, problem.layers).items() if layer.meets_once}
     written = tuple(name for group, arrays in layout.groups if group not in alone for name, _ in arrays)
 
     def add(total: Theta, x: Array, y: Array, seen: Array) -> Theta:
-        factors = _layer_jacobians(problem._replace(layers=tuple(alone.values())), theta, x, y, seen)
+        factors = _layer_jacobians(replace(problem, layers=tuple(alone.values())), theta, x, y, seen)
         found = _row_jacobian(problem, theta, written, x, y, seen)
         added = {}
         for group, arrays in layout.groups:
@@ -250,7 +253,7 @@ def _factored_block(layer: Layer, jacobian: Jacobian, layout: Layout, group: str
     return matrix[order][:, order]
 
 
-@partial(jax.jit, static_argnums=0)
+@jax.jit
 def log_likelihood(problem: Problem, theta: Theta, data: Batch) -> Array:
     """Σ log p(y | x, theta) over all rows, block by block."""
 
@@ -260,7 +263,7 @@ def log_likelihood(problem: Problem, theta: Theta, data: Batch) -> Array:
     return _over_blocks(add, jnp.zeros(()), data, MAX_ROWS_PER_BLOCK)
 
 
-@partial(jax.jit, static_argnums=0)
+@jax.jit
 def gradient(problem: Problem, theta: Theta, data: Batch) -> Theta:
     """Of the log joint density over all rows, in the uncertain arrays."""
     some = some_of(theta, problem.names)
@@ -269,7 +272,7 @@ def gradient(problem: Problem, theta: Theta, data: Batch) -> Theta:
     return {name: slope[name] + prior[name] for name in some}
 
 
-@partial(jax.jit, static_argnums=0)
+@jax.jit
 def hessian(problem: Problem, theta: Theta, data: Batch) -> Array:
     """−∇² of the log likelihood over the flat vector of the uncertain arrays."""
     flat, unravel = flattened(theta, problem.names)
@@ -283,7 +286,7 @@ def hessian(problem: Problem, theta: Theta, data: Batch) -> Array:
     return _over_blocks(add, jnp.zeros((flat.size, flat.size)), data, _rows_per_block(flat.size))
 
 
-@partial(jax.jit, static_argnums=0)
+@jax.jit
 def products(problem: Problem, theta: Theta, data: Batch, vectors: Array) -> Array:
     """H v of each row v of `vectors`."""
     flat, unravel = flattened(theta, problem.names)

@@ -5,8 +5,6 @@
 The mean of log w is the ELBO; Pareto k̂ of w says whether q covers the posterior (Yao et al., 2018).
 """
 
-from functools import partial
-
 import jax
 import numpy as np
 
@@ -46,7 +44,7 @@ def evidence(posterior: "Gaussian | Flow", data: Batch) -> ElboEvidence:
     return ElboEvidence(elbo=float(weights.mean()), elbo_error=error, k_hat=float(k_hat))
 
 
-@partial(jax.jit, static_argnums=0)
+@jax.jit
 def log_weights(model: Model, mean: Theta, root: Root | Warp, keys: Key, data: Batch) -> Array:
     """log p(theta, D) − log q(theta) of one draw for each key."""
 

@@ -272,7 +272,7 @@ class BayesByBackprop(Ascent):
     def posterior(self, model: Model, outcome: Outcome) -> Gaussian | Flow:
         state: VIState = outcome.state
         frozen = model.freeze(state.phi.xi) if state.phi.xi else model
-        root = _root(self.chosen_family, model, state.phi.root)
+        root = _root(self.chosen_family, tuple(model.template.items()), state.phi.root)
         kind = Gaussian if self.chosen_family.is_gaussian else Flow
         # After an early stop the engine's chunk runs on without moving; those steps are no part of the trace.
         return as_posterior(kind, self, frozen, outcome, state.phi.mean, root, num_steps=int(state.step))
@@ -282,8 +282,8 @@ VI = BayesByBackprop
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def _root(family: Any, model: Model, raw: Any) -> Any:
-    return family.root(raw, model.template)
+def _root(family: Family, template: tuple[tuple[str, Any], ...], raw: Theta) -> Any:
+    return family.root(raw, dict(template))
 
 
 def as_posterior(

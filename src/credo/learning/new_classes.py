@@ -1,0 +1,156 @@
+"""Classes that nobody had seen before: the output layer grows, and what is known about the others is kept.
+
+The outputs of the larger network are W = W_old M + W_prior N, of the weights that were learned and of draws from the
+prior. M says what has become of the old outputs and N = I − M⁺M is what they do not tell:
+
+    K classes with an output each         M = (I 0):          their outputs stay, and new ones are drawn from the prior
+    two classes by one output             M = (−½ ½ 0 …):     half of the old logit for the one, half against the other
+
+In both cases the odds between the old classes are what they were, draw by draw.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jax
+import numpy as np
+
+from credo import random
+from credo.covariance import Diagonal
+from credo.data import Data
+from credo.diagnostics.variational import ElboEvidence
+from credo.learning.beliefs import NUM_DRAWS, full_root
+from credo.models.priors.from_posterior import MAX_FULL, Known, of_draws, of_gaussian
+from credo.models.program import Model
+from credo.networks.zoo import ZooNetwork, from_config
+from credo.posterior import Draws, Gaussian, Mixture
+from credo.typing import Theta
+
+
+def with_new_classes(posterior: Any, data: Data, *, seed: int = 0) -> Any:
+    """The same posterior, of a model that has a class for each label of the data.
+
+    A Gaussian stays one: with all covariances for up to 2,000 numbers, with the variances alone otherwise or where it
+    had no more. Draws stay draws, and other kinds become draws.
+
+    Arguments:
+        posterior: of a model of `credo.models.classification`, whose network is one of `credo.networks`.
+        data: with labels that the model has no class for.
+    """
+    if isinstance(posterior, Mixture):
+        members = (with_new_classes(one, data, seed=seed + index) for index, one in enumerate(posterior.members))
+        return replace(posterior, members=tuple(members))
+    growth = Growth.of(posterior.model, int(data.y.max()) + 1, data)
+    key = random.key(seed)
+    if isinstance(posterior, Gaussian):
+        prior = of_draws(growth.prior_draws(key, NUM_DRAWS), np.full(NUM_DRAWS, 1 / NUM_DRAWS))
+        known = growth.of_moments(of_gaussian(posterior, list(posterior.mean)), prior)
+        num = sum(leaf.size for leaf in known.mean.values())
+        narrow = isinstance(posterior.root, Diagonal) or num > MAX_FULL
+        scale = {name: np.sqrt(value) for name, value in known.variance.items()}
+        root = Diagonal(scale) if narrow else full_root(known)
+        return replace(posterior, model=growth.model, mean=known.mean, root=root, trace=None, evidence=ElboEvidence())
+    theta, weights = posterior.weighted_draws(NUM_DRAWS)
+    drawn = growth.prior_draws(key, len(weights))
+    grown = {name: leaf[None] for name, leaf in growth.of_arrays(theta, drawn).items()}
+    common = {"scaling": posterior.scaling, "probes": posterior.probes}
+    return Draws(growth.model, grown, posterior.provenance, weights=weights[None], **common)
+
+
+@dataclass(frozen=True, eq=False)
+class Growth:
+    """From theta of a model to that of one with more classes.
+
+    Arguments:
+        model: with more classes, bound to the data.
+        heads: the arrays whose last axis is that of the outputs.
+        kept: M, (old outputs, new outputs).
+    """
+
+    model: Model
+    heads: tuple[str, ...]
+    kept: np.ndarray
+
+    @classmethod
+    def of(cls, model: Model, num_classes: int, data: Data) -> "Growth":
+        """How a bound model comes to have that many classes; a ValueError where it cannot."""
+        larger = _larger(model, num_classes).bind(data).freeze(model.frozen_xi)
+        before, after = ({name: leaf.shape for name, leaf in one.template.items()} for one in (model, larger))
+        heads = tuple(name for name in after if after[name] != before.get(name))
+        num_outputs = before[heads[0]][-1] if heads and heads[0] in before else 0
+        expected = {name: (*before.get(name, ())[:-1], num_classes) for name in heads}
+        if before.keys() != after.keys() or any(after[name] != expected[name] for name in heads):
+            raise _cannot_grow(num_classes, "its last layer is not the only one that depends on the number of outputs")
+        kept = np.eye(num_outputs, num_classes)
+        if num_outputs == 1:
+            kept[0, :2] = -0.5, 0.5
+        return cls(larger, heads, kept)
+
+    @property
+    def drawn(self) -> np.ndarray:
+        """N = I − M⁺M, (new outputs, new outputs): what the old outputs do not tell."""
+        return np.eye(self.kept.shape[1]) - np.linalg.pinv(self.kept) @ self.kept
+
+    def of_arrays(self, theta: Theta, prior: Theta) -> dict[str, np.ndarray]:
+        """W M + W_prior N of each array of outputs, which may have further axes in front; all others as they are."""
+        made = {name: np.asarray(theta[name]) @ self.kept + np.asarray(prior[name]) @ self.drawn for name in self.heads}
+        return {name: np.asarray(made.get(name, leaf), np.asarray(leaf).dtype) for name, leaf in theta.items()}
+
+    def of_moments(self, known: Known, prior: Known) -> Known:
+        """The same for moments: the prior of the new outputs is independent of what was learned.
+
+        The variances are for a Gaussian of independent entries: the odds of the old classes are as unsure as they were.
+        """
+        is_new = ~self.kept.any(axis=0)
+        spread = {name: known.variance[name] @ np.abs(self.kept) + is_new * prior.variance[name] for name in self.heads}
+
+        def covariance() -> np.ndarray:
+            learned = self.of_arrays(_units(known.mean), {name: np.zeros(self.kept.shape[1]) for name in self.heads})
+            outputs = _units(prior.mean)
+            num = len(next(iter(outputs.values())))
+            drawn = self.of_arrays(
+                {name: np.zeros((num, *np.shape(leaf))) for name, leaf in known.mean.items()}, outputs
+            )
+            variance = np.concatenate([np.ravel(leaf) for leaf in prior.variance.values()])
+            return _flat(learned).T @ known.covariance() @ _flat(learned) + (_flat(drawn).T * variance) @ _flat(drawn)
+
+        return Known(self.of_arrays(known.mean, prior.mean), known.variance | spread, covariance)
+
+    def prior_draws(self, key: Any, num: int) -> dict[str, np.ndarray]:
+        """`num` draws of the outputs' arrays from the prior of the larger model."""
+
+        def draw(key: Any) -> Theta:
+            theta = self.model.sample_prior(key, 1)
+            return {name: theta[name][0] for name in self.heads}
+
+        drawn = jax.jit(lambda keys: jax.lax.map(draw, keys))(jax.random.split(key, num))
+        return {name: np.asarray(leaf) for name, leaf in drawn.items()}
+
+
+def _larger(model: Model, num_classes: int) -> Model:
+    """The model with a network that has more outputs."""
+    if model.config is None or model.config.get("model") != "classification" or model.recipe is None:
+        raise _cannot_grow(num_classes, "only models of credo.models.classification can have new ones on the way")
+    net = model.recipe.net
+    if not isinstance(net, ZooNetwork) or "out" not in net.config:
+        raise _cannot_grow(num_classes, f"{type(net).__name__} is no network whose last layer credo knows")
+    return model.recipe.make(from_config(net.config | {"out": num_classes}), model.recipe.prior)
+
+
+def _cannot_grow(num_classes: int, why: str) -> ValueError:
+    return ValueError(
+        f"batch: y holds labels of classes that the model does not have, and {why}; give the network {num_classes} "
+        "outputs or more from the beginning"
+    )
+
+
+def _units(like: Theta) -> dict[str, np.ndarray]:
+    """Unit vectors of all entries, one after another along a new first axis."""
+    sizes = [np.size(leaf) for leaf in like.values()]
+    parts: Sequence[np.ndarray] = np.split(np.eye(sum(sizes)), np.cumsum(sizes)[:-1], axis=1)
+    return {name: part.reshape(-1, *np.shape(like[name])) for name, part in zip(like, parts, strict=True)}
+
+
+def _flat(theta: Theta) -> np.ndarray:
+    return np.concatenate([np.reshape(leaf, (len(leaf), -1)) for leaf in theta.values()], axis=1)
