@@ -32,6 +32,7 @@ BENCHMARKS = (
     "distillation",
     "simplify",
     "labelling",
+    "labels",
     "uci",
 )
 WITH_OPTIONS = (
@@ -45,6 +46,7 @@ WITH_OPTIONS = (
     "distillation",
     "simplify",
     "labelling",
+    "labels",
 )
 LONG = ("uci", "compression")
 

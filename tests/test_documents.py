@@ -72,6 +72,7 @@ PAGES = (
     "compression.md",
     "distillation.md",
     "simplifying.md",
+    "labelling.md",
     "threads.md",
 )
 

@@ -22,7 +22,7 @@ from credo.cli import app
 from credo.labelling.keys import Reader, Said, class_keys, meaning
 from credo.labelling.opening import opened
 from credo.labelling.session import Labelling
-from credo.labelling.terminal import label_at_terminal
+from credo.labelling.terminal import label_at_terminal, oracle_at_terminal
 from credo.labelling.view import View
 from tests.labelling.serving import CLASSES, lines
 
@@ -103,6 +103,21 @@ def test_undo_of_nothing_is_told(labelling: Labelling) -> None:
 
 def test_it_ends_when_all_is_labelled(labelling: Labelling) -> None:
     assert "all is labelled" in asked(labelling, *["1"] * 9)
+
+
+def test_a_person_is_an_oracle_of_rows(labelling: Labelling) -> None:
+    words = iter(["2", "x", "skip", "1", "q"])
+    oracle = oracle_at_terminal(labelling, "ana", console=Console(file=io.StringIO()), read=lambda: next(words, None))
+    assert [oracle(row) for row in (4, 2, 0, 4)] == [1, 1, None, 1]
+    assert oracle(1) == 0
+    with pytest.raises(EOFError):
+        oracle(5)
+    assert stands(labelling) == [
+        ("1", "skip", None),
+        ("2", "label", "even"),
+        ("3", "label", "odd"),
+        ("5", "label", "odd"),
+    ]
 
 
 def test_belief_and_reason_are_shown_and_nothing_is_obeyed(tmp_path: Path) -> None:
