@@ -9,7 +9,6 @@ import errno
 import secrets
 import socket
 import threading
-import webbrowser
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -231,22 +230,18 @@ def serve(
     port: int = PORT,
     token: str | None = None,
     labeller: str | None = None,
-    is_opened: bool = False,
     say: Callable[[str], object] = print,
 ) -> None:
     """Serve the page until the process is asked to stop; see `running`.
 
     Arguments:
         labeller: whose name the printed address holds; asked for in the page where it is None.
-        is_opened: whether to open the page in this machine's browser.
         say: where the address goes.
     """
     with STOP.heard(), running(labelling, host=host, port=port, token=token) as (address, thread):
         if labeller:
             address += ("&" if "?" in address else "?") + urlencode({"labeller": labeller})
         say(address)
-        if is_opened:
-            webbrowser.open(address)
         while thread.is_alive() and STOP.signal is None:
             thread.join(0.2)
 
