@@ -130,7 +130,7 @@ def test_belief_and_reason_are_shown_and_nothing_is_obeyed(tmp_path: Path) -> No
         shown = asked(labelling)
     assert "\x1b[31m" not in shown
     assert "41%" in shown
-    assert "why: the sampled models disagree: of 4, 3 say odd, 1 even" in shown
+    assert "why: the sampled models disagree: of 4, 3 say odd, 1 says even" in shown
 
 
 def test_lines_come_one_by_one_and_the_last_needs_no_end() -> None:
