@@ -35,6 +35,7 @@ BENCHMARKS = (
     "labelling",
     "online",
     "drift",
+    "labels",
     "uci",
 )
 WITH_OPTIONS = (
@@ -51,6 +52,7 @@ WITH_OPTIONS = (
     "labelling",
     "online",
     "drift",
+    "labels",
 )
 LONG = ("uci", "compression", "active")
 

@@ -29,7 +29,9 @@ CULTIVARS = ("Barolo", "Grignolino", "Barbera")
 # Between two answers: quicker than a person, and slow enough that the learner is not merely starved.
 SECONDS_BETWEEN = 0.1
 # Of the pictures: after so many labels.
-NUM_BEFORE = 60
+NUM_BEFORE = 80
+# Milliseconds between two answers of a person.
+PACE = 700
 WIDE, NARROW = {"width": 1200, "height": 860}, {"width": 420, "height": 860}
 
 
@@ -99,7 +101,7 @@ def label(browser: Browser, address: str, keys: Mapping[str, str], num_labels: i
     for _ in range(num_labels):
         item = page.locator("#question:not([hidden])").get_attribute("data-item")
         page.keyboard.press(keys[str(item)])
-        page.wait_for_timeout(300)
+        page.wait_for_timeout(PACE)
     page.context.close()
 
 
@@ -111,7 +113,7 @@ def shoot(browser: Browser, address: str, path: Path, **options: object) -> None
     page.locator("#learning:not(.busy)").wait_for()
     while not page.locator(".likeliest").count():
         page.keyboard.press("Space")
-        page.wait_for_timeout(300)
+        page.wait_for_timeout(PACE)
     page.wait_for_timeout(1000)
     page.screenshot(path=path)
     context.close()

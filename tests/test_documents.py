@@ -75,6 +75,7 @@ PAGES = (
     "streams.md",
     "online_learning.md",
     "active_learning.md",
+    "labelling.md",
     "threads.md",
 )
 

@@ -1,4 +1,5 @@
 from . import evaluation as evaluation
+from . import labelling as labelling
 from . import models as models
 from . import networks as networks
 from . import plot as plot

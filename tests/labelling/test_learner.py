@@ -4,7 +4,6 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-import jax
 import numpy as np
 import pytest
 
@@ -17,6 +16,7 @@ from credo.labelling.opening import opened
 from credo.labelling.pool import Pool
 from credo.labelling.pools import read_pool
 from credo.labelling.spread import spread
+from tests.inference.engine.test_growing import compilations
 
 CLASSES = ("left", "right")
 QUICK = Lesson(DeepEnsemble(MAP(num_steps=60, learning_rate=0.05), members=4, bagging=True))
@@ -76,21 +76,13 @@ def test_the_same_labels_give_the_same_view(pool: Pool) -> None:
 
 def test_more_labels_are_learned_without_compiling(pool: Pool) -> None:
     QUICK.view(pool, CLASSES, votes(list(range(5))), EVERYTHING)
-    compiled: list[str] = []
-
-    def note(event: str, *_: object, **__: object) -> None:
-        if event.endswith("backend_compile_duration"):
-            compiled.append(event)
-
-    jax.monitoring.register_event_duration_secs_listener(note)
-    try:
+    with compilations() as names:
         for num in (6, 11, 31):
             QUICK.view(pool, CLASSES, votes(list(range(num))), EVERYTHING[num:])
-        assert compiled == []
-        QUICK.view(pool, CLASSES, votes(list(range(33))), EVERYTHING[33:])  # beyond what was made room for
-        assert compiled
-    finally:
-        jax._src.monitoring.unregister_event_duration_listener(note)
+    assert names == []
+    with compilations() as names:
+        QUICK.view(pool, CLASSES, votes(list(range(33))), EVERYTHING[33:])  # beyond what there is room for
+    assert names
 
 
 def test_people_who_disagree_are_learned_from_by_how_often_they_err(pool: Pool) -> None:

@@ -85,12 +85,10 @@ def _lesson(method: str | None, network: str | None, acquisition: str, seed: int
 def _ask(labelling: "Labelling", labeller: str, voice: Voice) -> None:
     from rich.console import Console
 
-    from credo._stopping import STOP
     from credo.labelling.terminal import label_at_terminal  # lazy: imports JAX
 
-    with STOP.heard():
-        # Standard output is for the result, where that is wanted.
-        label_at_terminal(labelling, labeller, console=Console(stderr=voice.as_json, highlight=False))
+    # Standard output is for the result, where that is wanted.
+    label_at_terminal(labelling, labeller, console=Console(stderr=voice.as_json, highlight=False))
 
 
 def _serve(

@@ -41,6 +41,33 @@ def label_at_terminal(
     return sum(answer.labeller == labeller for said in labelling.said().values() for answer in said)
 
 
+def oracle_at_terminal(
+    labelling: Labelling, labeller: str, *, console: Console | None = None, read: Callable[[], str | None] | None = None
+) -> Callable[[int], int | None]:
+    """A person at the terminal as the oracle of `credo.active`: from a row of the pool to the number of its class.
+
+    What is answered already is not asked again; where the person skips an item, flags it or finds no class, the oracle
+    cannot tell. The end of the input, and an undo of what the loop has taken already, are an `EOFError`. The arguments
+    are those of `label_at_terminal`.
+    """
+    shown, reader = Console() if console is None else console, read or Reader(labelling.classes)
+
+    def oracle(row: int) -> int | None:
+        item = labelling.pool.ids[row]
+        known = next(iter(labelling.said().get(item, ())), None)
+        if known is None:
+            shown.print(rendered(labelling.card(item), labelling, shown))
+            said = _said(labelling, shown, reader)
+            if said is None or said.action in ("undo", "quit"):
+                raise EOFError(
+                    "the person at the terminal has ended it, or wants something back that is learned already"
+                )
+            known = labelling.answer(labeller, item, said.action, said.label)
+        return None if known.label is None else labelling.classes.index(known.label)
+
+    return oracle
+
+
 def _ask(labelling: Labelling, labeller: str, console: Console, read: Callable[[], str | None]) -> None:
     while cards := labelling.next(labeller):
         console.print(rendered(cards[0], labelling, console))
