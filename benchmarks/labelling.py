@@ -1,6 +1,7 @@
 """Labelling in a browser: how long a request takes while the model learns, and what the page looks like.
 
-    python -m benchmarks labelling [--labels 200] [--markdown] [--pictures docs/images]
+    python -m benchmarks labelling [--labels 200] [--markdown]
+    python -m benchmarks labelling --pictures docs/images    draws the pictures of docs/labelling_page.md
 
 `credo label --page` as a process of its own, on the images of digits, and one who knows all labels and never rests: the
 model learns all the time. The pictures are those of a browser in which somebody has labelled.
@@ -21,7 +22,7 @@ import polars as pl
 from PIL import Image
 from playwright.sync_api import Browser
 from sklearn.datasets import load_digits, load_wine
-from tests.browser import launched
+from tests.browser import PATIENCE, launched
 
 from benchmarks.tables import new_table, show
 
@@ -29,29 +30,27 @@ CULTIVARS = ("Barolo", "Grignolino", "Barbera")
 # Between two answers: quicker than a person, and slow enough that the learner is not merely starved.
 SECONDS_BETWEEN = 0.1
 # Of the pictures: after so many labels.
-NUM_BEFORE = 80
-# Milliseconds between two answers of a person.
-PACE = 700
+NUM_BEFORE = 60
+# Milliseconds between two answers, and the answers between two waits for the model.
+PACE = 200
+LEARNED_EVERY = 4
 WIDE, NARROW = {"width": 1200, "height": 860}, {"width": 420, "height": 860}
 
 
 def main(arguments: Sequence[str] = ()) -> None:
-    """The table, and the pictures where they are asked for."""
+    """The table, or the pictures where they are asked for."""
     options = _options(arguments)
     with TemporaryDirectory() as folder:
+        if options.pictures is not None:
+            pictures(Path(folder), options.pictures)
+            return
         pool, truth = digits(Path(folder))
         with served(pool, map(str, range(10))) as address:
             times = timed(address, truth, options.labels)
-        table = new_table(
-            f"requests during {options.labels} labels of digits, ms", "request", "median", "99%", "longest"
-        )
-        for name, seconds in times.items():
-            table.add_row(
-                name, *(f"{1000 * figure:.1f}" for figure in (*np.quantile(seconds, (0.5, 0.99)), max(seconds)))
-            )
-        show(table, markdown=options.markdown)
-        if options.pictures is not None:
-            pictures(Path(folder), options.pictures)
+    table = new_table(f"requests during {options.labels} labels of digits, ms", "request", "median", "99%", "longest")
+    for name, seconds in times.items():
+        table.add_row(name, *(f"{1000 * figure:.1f}" for figure in (*np.quantile(seconds, (0.5, 0.99)), max(seconds))))
+    show(table, markdown=options.markdown)
 
 
 def timed(address: str, truth: Mapping[str, str], num_labels: int) -> dict[str, list[float]]:
@@ -95,13 +94,16 @@ def pictures(folder: Path, out: Path) -> None:
 
 
 def label(browser: Browser, address: str, keys: Mapping[str, str], num_labels: int) -> None:
-    """Press the right keys, at the pace of a person."""
+    """Press the right keys, and let the model learn now and then, however busy the machine is."""
     page = browser.new_context().new_page()
+    page.set_default_timeout(PATIENCE)
     page.goto(f"{address}?labeller=ada")
-    for _ in range(num_labels):
+    for number in range(num_labels):
         item = page.locator("#question:not([hidden])").get_attribute("data-item")
         page.keyboard.press(keys[str(item)])
         page.wait_for_timeout(PACE)
+        if number % LEARNED_EVERY == 0:
+            page.locator("#learning:not(.busy)").wait_for()
     page.context.close()
 
 
@@ -109,6 +111,7 @@ def shoot(browser: Browser, address: str, path: Path, **options: object) -> None
     """A picture of what the next person sees once the model has learned, with its belief."""
     context = browser.new_context(**({"viewport": WIDE} | options))  # type: ignore[arg-type]
     page = context.new_page()
+    page.set_default_timeout(PATIENCE)
     page.goto(f"{address}?labeller=ada")
     page.locator("#learning:not(.busy)").wait_for()
     while not page.locator(".likeliest").count():
