@@ -4,7 +4,7 @@
     python -m benchmarks uci --sets boston,yacht --splits 5
     python -m benchmarks supervision --noisy
 
-`uci` takes hours and `compression` half an hour: they run only where they are named.
+`uci` takes hours, `optimise` and `compression` half an hour: they run only where they are named.
 """
 
 import sys
@@ -31,6 +31,7 @@ BENCHMARKS = (
     "compression",
     "distillation",
     "simplify",
+    "optimise",
     "uci",
 )
 WITH_OPTIONS = (
@@ -43,8 +44,9 @@ WITH_OPTIONS = (
     "compression",
     "distillation",
     "simplify",
+    "optimise",
 )
-LONG = ("uci", "compression")
+LONG = ("uci", "compression", "optimise")
 
 
 def main() -> None:
