@@ -111,6 +111,17 @@ def main(arguments: Sequence[str] = ()) -> None:
             curves = {kind: list(regrets) for kind, regrets in by_kind.items()}
             path = options.pictures / f"optimise-{name.replace(' ', '-')}.png"
             credo.plot.save(credo.plot.optimisation(curves, optimum=0.0), path)
+        credo.plot.save(credo.plot.belief(_noisy_search()), options.pictures / "optimise-belief.png")
+
+
+def _noisy_search() -> credo.Optimum:
+    """Of a function of one number with two valleys."""
+    rng = np.random.default_rng(0)
+
+    def function(x: dict[str, float]) -> float:
+        return float(np.sin(5 * x["dose"]) + 0.5 * x["dose"] + 0.1 * rng.standard_normal())
+
+    return credo.optimise(function, {"dose": (0.0, 3.0)}, num_evaluations=15)
 
 
 def _cell(regrets: np.ndarray) -> str:

@@ -72,6 +72,7 @@ PAGES = (
     "compression.md",
     "distillation.md",
     "simplifying.md",
+    "optimisation.md",
     "threads.md",
 )
 
