@@ -82,7 +82,7 @@ class Range:
             raise ValueError(f"is {value!r}, which is no number")
         if not self.low <= value <= self.high:
             raise ValueError(f"is {value!r}, outside of {self.low:g} to {self.high:g}")
-        if self.integer and value != round(value):
+        if self.integer and not float(value).is_integer():
             raise ValueError(f"is {value!r}, which is no whole number")
         low, high = self._ends
         return np.array([2 * (self._warp(float(value)) - low) / (high - low) - 1])
