@@ -159,7 +159,7 @@ def test_values_that_are_none_count_as_the_worst(tmp_path: Path):
 
 def test_where_every_point_has_been_asked_it_ends():
     with pytest.warns(UserWarning, match="all 3 points of bounds have been asked"):
-        found = credo.optimise(lambda x: x["n"] ** 2, {"n": (-1, 1, "integer")}, num_evaluations=20)
+        found = credo.optimise(lambda x: x["n"] ** 2, {"n": (-1, 1, "integer")}, num_evaluations=20, batch=2)
     assert found.x == {"n": 0}
     assert len(found.history) == 3
 

@@ -88,8 +88,8 @@ def optimise(
         try:
             while len(optimiser.history) < num_evaluations:
                 # What a search before has left open comes first.
-                for _ in range(0 if optimiser.pending else min(batch, num_evaluations - len(optimiser.history))):
-                    optimiser.ask()
+                if not optimiser.pending:
+                    _ask(optimiser, min(batch, num_evaluations - len(optimiser.history)))
                 for point in optimiser.pending:
                     with working(f"evaluation {len(optimiser.history) + 1} of {num_evaluations} …", show=progress):
                         optimiser.tell(point, _evaluated(function, point, optimiser))
@@ -101,6 +101,17 @@ def optimise(
             warnings.warn(f"interrupted after {len(optimiser.history)} of {num_evaluations} evaluations", stacklevel=2)
             return optimiser.result(interrupted=True)
         return optimiser.result()
+
+
+def _ask(optimiser: "Optimiser", num: int) -> None:
+    """A batch of so many points, or of those that are left."""
+    for _ in range(num):
+        try:
+            optimiser.ask()
+        except Exhausted:
+            if not optimiser.pending:
+                raise
+            return
 
 
 def _evaluated(function: Callable[[Point], Any], point: Point, optimiser: "Optimiser") -> float:

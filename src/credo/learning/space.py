@@ -187,8 +187,7 @@ class Space:
 
     def snapped(self, rows: np.ndarray) -> np.ndarray:
         """Rows of coordinates moved to where the points are that they stand for."""
-        rows = np.clip(rows, -1, 1)
-        return rows if self.continuous.all() else self.encode(self.decode(rows))
+        return np.clip(rows, -1, 1) if self.continuous.all() else self.encode(self.decode(rows))
 
     def to_plain(self, point: Point) -> list[float]:
         """A point as numbers for a file."""
