@@ -5,6 +5,7 @@
     python -m benchmarks supervision --noisy
 
 `uci` takes hours, `compression` and `active` half an hour: they run only where they are named.
+`uci` takes hours, `optimise` and `compression` half an hour: they run only where they are named.
 """
 
 import sys
@@ -36,6 +37,7 @@ BENCHMARKS = (
     "online",
     "drift",
     "labels",
+    "optimise",
     "uci",
 )
 WITH_OPTIONS = (
@@ -55,6 +57,8 @@ WITH_OPTIONS = (
     "labels",
 )
 LONG = ("uci", "compression", "active")
+    "optimise",
+LONG = ("uci", "compression", "optimise")
 
 
 def main() -> None:

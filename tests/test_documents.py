@@ -76,6 +76,7 @@ PAGES = (
     "online_learning.md",
     "active_learning.md",
     "labelling.md",
+    "optimisation.md",
     "threads.md",
 )
 

@@ -87,8 +87,9 @@ def optimise(
     with Optimiser(bounds, **settings) as optimiser:
         try:
             while len(optimiser.history) < num_evaluations:
-                for _ in range(min(batch, num_evaluations - len(optimiser.history)) - len(optimiser.pending)):
-                    optimiser.ask()
+                # What a search before has left open comes first.
+                if not optimiser.pending:
+                    _ask(optimiser, min(batch, num_evaluations - len(optimiser.history)))
                 for point in optimiser.pending:
                     with working(f"evaluation {len(optimiser.history) + 1} of {num_evaluations} …", show=progress):
                         optimiser.tell(point, _evaluated(function, point, optimiser))
@@ -100,6 +101,17 @@ def optimise(
             warnings.warn(f"interrupted after {len(optimiser.history)} of {num_evaluations} evaluations", stacklevel=2)
             return optimiser.result(interrupted=True)
         return optimiser.result()
+
+
+def _ask(optimiser: "Optimiser", num: int) -> None:
+    """A batch of so many points, or of those that are left."""
+    for _ in range(num):
+        try:
+            optimiser.ask()
+        except Exhausted:
+            if not optimiser.pending:
+                raise
+            return
 
 
 def _evaluated(function: Callable[[Point], Any], point: Point, optimiser: "Optimiser") -> float:
@@ -246,7 +258,9 @@ class Optimiser:
         with self._lock:
             known = [one for one in self._evaluations if one.is_known]
             if not known:
-                raise ValueError("no value is known yet; tell some, optimiser.tell(x, value)")
+                asked = len(self.history)
+                what = f"the function had no value at any of {asked} points" if asked else "no value is known yet"
+                raise ValueError(f"{what}; tell some, optimiser.tell(x, value)")
             posterior = self._posterior()
             points = [self.space.from_plain(one.point) for one in known]
             values = np.array([one.value for one in known], float)
@@ -361,6 +375,8 @@ def _functions(posterior: Any, num_draws: int, key: jax.Array, sign: float) -> F
 
 def _as_number(value: Any) -> float:
     """A number; NaN is one."""
+    if value is None or isinstance(value, str | bytes):
+        raise ValueError(f"value is {value!r}, which is no number")
     try:
         return float(np.asarray(value, dtype=float).reshape(()))
     except (TypeError, ValueError) as error:

@@ -82,7 +82,7 @@ class Range:
             raise ValueError(f"is {value!r}, which is no number")
         if not self.low <= value <= self.high:
             raise ValueError(f"is {value!r}, outside of {self.low:g} to {self.high:g}")
-        if self.integer and value != round(value):
+        if self.integer and not float(value).is_integer():
             raise ValueError(f"is {value!r}, which is no whole number")
         low, high = self._ends
         return np.array([2 * (self._warp(float(value)) - low) / (high - low) - 1])
@@ -187,8 +187,7 @@ class Space:
 
     def snapped(self, rows: np.ndarray) -> np.ndarray:
         """Rows of coordinates moved to where the points are that they stand for."""
-        rows = np.clip(rows, -1, 1)
-        return rows if self.continuous.all() else self.encode(self.decode(rows))
+        return np.clip(rows, -1, 1) if self.continuous.all() else self.encode(self.decode(rows))
 
     def to_plain(self, point: Point) -> list[float]:
         """A point as numbers for a file."""

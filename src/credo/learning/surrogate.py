@@ -44,7 +44,7 @@ FIRST_CAPACITY = 64
 
 @lru_cache
 def wave_model(width: int, noise: float | None) -> Model:
-    """The default model.
+    """The default model, bound once for all fits.
 
     Arguments:
         width: the number of coordinates.
@@ -56,7 +56,8 @@ def wave_model(width: int, noise: float | None) -> Model:
         "head.*": priors.normal(1.0),
     }
     net = networks.Fourier(NUM_WAVES, 1, length=length)
-    return models.regression(net, prior=prior, noise=NOISE if noise is None else noise)
+    model = models.regression(net, prior=prior, noise=NOISE if noise is None else noise)
+    return model.bind((np.zeros((2, width)), np.zeros(2)))
 
 
 @dataclass(frozen=True)

@@ -109,8 +109,12 @@ class Model(Densities):
         batch = Batch(x, seen.scaling.targets(seen.y), seen.size)  # type: ignore[arg-type]
         if self.check is not None:
             self.check(batch)
+        rows = RowShapes.of(batch, gaps=data.has_gaps, columns=data.names)
+        if self.rows is not None and self.rows == rows and self.inputs is None and self.trained is None:
+            # Nothing is left to look at: a loop of many fits binds its model once.
+            return self if self.rows.columns == rows.columns else replace(self, rows=rows)
         constants = NO_INPUTS if self.inputs is None else self.inputs.bound(data)
-        bound = replace(self, rows=RowShapes.of(batch, gaps=data.has_gaps, columns=data.names), constants=constants)
+        bound = replace(self, rows=rows, constants=constants)
         if self.trained is not None:
             bound = replace(bound, trained=None).freeze(self.trained(x))
         bound._look(lambda trace: check_program(trace, bound._bound.num))
