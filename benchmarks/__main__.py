@@ -4,8 +4,7 @@
     python -m benchmarks uci --sets boston,yacht --splits 5
     python -m benchmarks supervision --noisy
 
-`uci` takes hours, `compression` and `active` half an hour: they run only where they are named.
-`uci` takes hours, `optimise` and `compression` half an hour: they run only where they are named.
+`uci` takes hours, `compression`, `active` and `optimise` half an hour: they run only where they are named.
 """
 
 import sys
@@ -55,10 +54,9 @@ WITH_OPTIONS = (
     "online",
     "drift",
     "labels",
-)
-LONG = ("uci", "compression", "active")
     "optimise",
-LONG = ("uci", "compression", "optimise")
+)
+LONG = ("uci", "compression", "active", "optimise")
 
 
 def main() -> None:

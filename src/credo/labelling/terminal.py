@@ -58,7 +58,7 @@ def oracle_at_terminal(
         if known is None:
             shown.print(rendered(labelling.card(item), labelling, shown))
             said = _said(labelling, shown, reader)
-            if said is None or said.action in ("undo", "quit"):
+            if said is None or said.action == "undo" or said.action == "quit":
                 raise EOFError(
                     "the person at the terminal has ended it, or wants something back that is learned already"
                 )
