@@ -4,7 +4,7 @@
     python -m benchmarks uci --sets boston,yacht --splits 5
     python -m benchmarks supervision --noisy
 
-`uci` takes hours and `compression` half an hour: they run only where they are named.
+`uci` takes hours, `compression`, `active` and `optimise` half an hour: they run only where they are named.
 """
 
 import sys
@@ -31,7 +31,12 @@ BENCHMARKS = (
     "compression",
     "distillation",
     "simplify",
+    "active",
+    "labelling",
     "online",
+    "drift",
+    "labels",
+    "optimise",
     "uci",
 )
 WITH_OPTIONS = (
@@ -44,9 +49,14 @@ WITH_OPTIONS = (
     "compression",
     "distillation",
     "simplify",
+    "active",
+    "labelling",
     "online",
+    "drift",
+    "labels",
+    "optimise",
 )
-LONG = ("uci", "compression")
+LONG = ("uci", "compression", "active", "optimise")
 
 
 def main() -> None:

@@ -72,7 +72,11 @@ PAGES = (
     "compression.md",
     "distillation.md",
     "simplifying.md",
+    "streams.md",
     "online_learning.md",
+    "active_learning.md",
+    "labelling.md",
+    "optimisation.md",
     "threads.md",
 )
 

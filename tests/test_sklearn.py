@@ -223,6 +223,51 @@ def test_errors_come_before_the_fit():
         BayesianClassifier().predict(FRAME)
 
 
+# -- more rows, later on -----------------------------------------------------------------------------------------
+
+
+def test_parts_in_sequence_are_the_whole():
+    """A linear regression has a formula, and "auto" takes it: halves one after another are all rows at once."""
+    regressor = BayesianRegressor(network="linear", noise=1.0, standardise=False, random_state=0)
+    whole = clone(regressor).set_params(method=credo.ClosedForm()).fit(FRAME, NUMBERS)
+    for half in (slice(20), slice(20, 40)):
+        regressor.partial_fit(FRAME[half], NUMBERS[half])
+    np.testing.assert_allclose(regressor.predict(FRAME), whole.predict(FRAME), rtol=1e-4)
+    assert regressor.learner_.num_data == 40
+    again = pickle.loads(pickle.dumps(regressor)).partial_fit(FRAME[:5], NUMBERS[:5])
+    assert again.learner_.num_data == 45
+    assert not hasattr(regressor.fit(FRAME, NUMBERS), "learner_")
+
+
+def test_classes_come_at_first_or_on_the_way():
+    method = credo.BayesByBackprop(num_steps=50)
+    classifier = BayesianClassifier(method=method, network="mlp:3", random_state=0)
+    classifier.partial_fit(FRAME[:20], np.full(20, "no"), classes=["yes", "no"])
+    assert classifier.classes_.tolist() == ["no", "yes"]
+    classifier.partial_fit(FRAME, CLASSES)
+    classifier.partial_fit(FRAME, np.where(FRAME["age"] > 1, "maybe", CLASSES))
+    assert classifier.classes_.tolist() == ["no", "yes", "maybe"]
+    assert classifier.predict_proba(FRAME).shape == (40, 3)
+    assert classifier._labels(np.array(["maybe", "no"])).tolist() == [2, 0]
+    for arguments, message in (
+        ((FRAME[["age"]], CLASSES), "feature"),
+        ((FRAME, CLASSES, ["no", "never"]), "at the first call there were"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            classifier.partial_fit(*arguments)
+    with pytest.raises(ValueError, match="one class only, 'no'; name all classes at the first call"):
+        clone(classifier).partial_fit(FRAME, np.full(40, "no"))
+    with pytest.raises(ValueError, match=r"the class 'yes', which is not in classes=\['maybe' 'no'\]"):
+        clone(classifier).partial_fit(FRAME, CLASSES, classes=["no", "maybe"])
+
+
+def test_points_are_nothing_to_go_on_from():
+    estimator = BayesianRegressor(method=credo.MAP())
+    assert not hasattr(estimator, "partial_fit")
+    with pytest.raises(AttributeError):
+        estimator.partial_fit(FRAME, NUMBERS)
+
+
 def test_a_classifier_for_noisy_labels_finds_them_and_pickles():
     noisy = BayesianClassifier(noise="nar", method=credo.MAP(num_steps=50), network="mlp:4", random_state=0)
     noisy.fit(FRAME, CLASSES)

@@ -1,4 +1,5 @@
 from . import evaluation as evaluation
+from . import labelling as labelling
 from . import models as models
 from . import networks as networks
 from . import plot as plot
@@ -50,6 +51,10 @@ from .learning.active import active as active
 from .learning.drift import DriftAlarm as DriftAlarm
 from .learning.online import Online as Online
 from .learning.online import online as online
+from .learning.optimise import Optimiser as Optimiser
+from .learning.optimise import optimise as optimise
+from .learning.optimum import EvaluationError as EvaluationError
+from .learning.optimum import Optimum as Optimum
 from .models import augmentations as augmentations
 from .models import conditions as conditions
 from .models import priors as priors

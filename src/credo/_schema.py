@@ -79,6 +79,7 @@ def require_numbers(
     shape: tuple[int, ...] | None = None,
     least: float | None = None,
     positive: bool = False,
+    short: bool = False,
 ) -> np.ndarray:
     """Refuse an array that does not hold finite floating-point numbers of that shape; returns it.
 
@@ -87,9 +88,9 @@ def require_numbers(
         shape: that it must have; None for any.
         least: no number may be smaller.
         positive: whether all numbers must be above zero.
+        short: whether they are bfloat16, and not of single or double precision.
     """
-    # The numbers of bfloat16 are a kind of their own to NumPy.
-    if array.dtype.kind != "f" and array.dtype.name != "bfloat16":
+    if array.dtype.name not in (("bfloat16",) if short else ("float32", "float64")):
         raise LoadError(f"{source} is damaged: {name} holds {array.dtype}, and should hold floating-point numbers")
     if shape is not None and array.shape != shape:
         raise LoadError(f"{source} does not fit the model: {name} has the shape {array.shape}, and should have {shape}")

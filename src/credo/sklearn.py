@@ -3,6 +3,9 @@
 They pass scikit-learn's `check_estimator`, so pipelines, grid searches and cross-validation work as usual. `predict`
 gives a summary; `predictive(X)` is the whole marginal p(y | X, D).
 
+`partial_fit` learns row after row of a stream, with `credo.online`: what is known is the prior of the next rows. It is
+there for methods that leave a distribution over the weights to go on from.
+
 Rows cannot be weighted: `fit` takes no `sample_weight`, because a weighted likelihood is not that of any data.
 """
 
@@ -15,18 +18,34 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from credo import models, networks, random
 from credo.data import Data
+from credo.inference.auto import choose
+from credo.inference.closed_form.closed_form import ClosedForm
 from credo.inference.fit import fit
+from credo.inference.laplace.laplace import Laplace
+from credo.inference.registry import as_method
+from credo.learning.online import online, require_distribution
 from credo.models import conditions, priors
 from credo.models.likelihoods import as_noise
 from credo.models.program import Model
 from credo.predictive import Predictive
 
 LARGEST_SEED = 2**31 - 1
+
+
+def _goes_on(estimator: Any) -> bool:
+    """Whether the method leaves a distribution that can be the prior of the next rows; an AttributeError if not."""
+    try:
+        if estimator.method != "auto":
+            require_distribution(as_method(estimator.method))
+    except ValueError as error:
+        raise AttributeError(f"{type(estimator).__name__} has no partial_fit: {error}") from error
+    return True
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -42,12 +61,33 @@ class _Estimator(BaseEstimator):
     progress: bool | None = False
 
     def _fit_posterior(self, x: np.ndarray, y: np.ndarray) -> Self:
-        names = getattr(self, "feature_names_in_", None)
-        data = Data(x, y, standardise=self.standardise, names=names)
+        self.__dict__.pop("learner_", None)
         self.posterior_ = fit(
-            self._model(), data, self.method, seed=_seed_of(self.random_state), progress=self.progress
+            self._model(), self._data(x, y), self.method, seed=_seed_of(self.random_state), progress=self.progress
         )
         return self
+
+    def _go_on(self, x: np.ndarray, y: np.ndarray) -> Self:
+        """Learn more rows: from the prior, from what was fitted, or from what the rows before have left."""
+        data = self._data(x, y)
+        if not hasattr(self, "learner_"):
+            start = self.posterior_ if self._is_fitted else self._model()
+            method = self._method_to_go_on(data) if self.method == "auto" else self.method
+            self.learner_ = online(start, method, seed=_seed_of(self.random_state))
+        self.posterior_ = self.learner_.update(data, progress=self.progress)
+        return self
+
+    def _method_to_go_on(self, data: Data) -> Any:
+        """For "auto": a formula where there is one, else Laplace, whose Gaussians are handed on as they are."""
+        chosen = choose(self._model(), data).method
+        return chosen if isinstance(chosen, ClosedForm) else Laplace()
+
+    def _data(self, x: np.ndarray, y: np.ndarray) -> Data:
+        return Data(x, y, standardise=self.standardise, names=getattr(self, "feature_names_in_", None))
+
+    @property
+    def _is_fitted(self) -> bool:
+        return hasattr(self, "posterior_")
 
     def predictive(self, X: Any) -> Predictive:
         """The marginal p(y | X, D): mean, parts of the variance, intervals, log densities, samples.
@@ -97,7 +137,8 @@ class BayesianRegressor(RegressorMixin, _Estimator):
         random_state: an int gives the same bits at each fit, those of `credo.fit(seed=…)`.
         progress: a live bar on stderr.
 
-    After `fit`: `posterior_`, `n_features_in_`, `feature_names_in_` where X is a data frame, `n_outputs_`.
+    After `fit`: `posterior_`, `n_features_in_`, `feature_names_in_` where X is a data frame, `n_outputs_`; after
+    `partial_fit` also `learner_`, whose `drift` says whether the world has changed.
 
     >>> import credo
     >>> data = credo.datasets.gap()
@@ -116,11 +157,20 @@ class BayesianRegressor(RegressorMixin, _Estimator):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Infer the posterior from rows X, (rows, columns), and targets y, (rows,) or (rows, targets)."""
-        x, targets = validate_data(self, X, y, multi_output=True, y_numeric=True)
+        return self._fit_posterior(*self._checked(X, y, reset=True))
+
+    @available_if(_goes_on)
+    def partial_fit(self, X: Any, y: Any) -> Self:
+        """Learn more rows, without those before: the first ones fix how columns and targets are scaled."""
+        return self._go_on(*self._checked(X, y, reset=not self._is_fitted))
+
+    def _checked(self, X: Any, y: Any, *, reset: bool) -> tuple[np.ndarray, np.ndarray]:
+        x, targets = validate_data(self, X, y, multi_output=True, y_numeric=True, reset=reset)
         # Integers would be class labels to `Data`.
         targets = targets.astype(np.result_type(targets.dtype, np.float32))
-        self.n_outputs_ = 1 if targets.ndim == 1 else targets.shape[1]
-        return self._fit_posterior(x, targets)
+        if reset:
+            self.n_outputs_ = 1 if targets.ndim == 1 else targets.shape[1]
+        return x, targets
 
     def predict(self, X: Any, return_std: bool = False) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
         """The mean of the marginal; with `return_std` also its standard deviation, noise included."""
@@ -153,7 +203,8 @@ class BayesianClassifier(ClassifierMixin, _Estimator):
             `credo.models.noisy_labels`. The predictions are about the true class, and `label_errors` finds the others.
         method, prior, standardise, random_state, progress: as for `BayesianRegressor`.
 
-    After `fit`: `posterior_`, `classes_`, `n_features_in_`, `feature_names_in_` where X is a data frame.
+    After `fit`: `posterior_`, `classes_`, `n_features_in_`, `feature_names_in_` where X is a data frame; after
+    `partial_fit` also `learner_`.
 
     >>> BayesianClassifier(method="laplace", network="mlp:50").get_params()["network"]
     'mlp:50'
@@ -169,6 +220,43 @@ class BayesianClassifier(ClassifierMixin, _Estimator):
         if len(self.classes_) < 2:
             raise ValueError(f"y has one class only, '{self.classes_[0]}'; a classifier needs two or more")
         return self._fit_posterior(x, labels.astype(np.int32))
+
+    @available_if(_goes_on)
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+        """Learn more rows, without those before: the first ones fix how columns are scaled.
+
+        Arguments:
+            classes: all classes that there will be, at the first call; those of y by default. Others that come later
+                are new ones, at the end of `classes_`.
+        """
+        first = not self._is_fitted
+        x, targets = validate_data(self, X, y, reset=first)
+        check_classification_targets(targets)
+        known = np.unique(targets if classes is None else classes) if first else self.classes_
+        if len(known) < 2:
+            raise ValueError(f"y has one class only, '{known[0]}'; name all classes at the first call: classes=…")
+        if classes is not None and not first and set(np.unique(classes)) - set(known):
+            raise ValueError(f"classes is {np.unique(classes)}, and at the first call there were {known}; leave it out")
+        new = np.setdiff1d(targets, known)
+        if first and len(new):
+            raise ValueError(f"y has the class '{new[0]}', which is not in classes={known}; name all of them")
+        self.classes_, before = np.concatenate([known, new]), known
+        try:
+            return self._go_on(x, self._labels(targets))
+        except Exception:
+            self.classes_ = before
+            raise
+
+    def _labels(self, targets: np.ndarray) -> np.ndarray:
+        """The places of targets in `classes_`, which are in order but for those that came on the way."""
+        order = np.argsort(self.classes_)
+        found = order[np.searchsorted(self.classes_, targets, sorter=order).clip(max=len(order) - 1)]
+        unknown = self.classes_[found] != targets
+        if unknown.any():
+            raise ValueError(
+                f"y has the class '{targets[unknown][0]}', and the classifier was fitted to {self.classes_}"
+            )
+        return found.astype(np.int32)
 
     def predict(self, X: Any) -> np.ndarray:
         """The most probable class of each row."""
@@ -190,13 +278,7 @@ class BayesianClassifier(ClassifierMixin, _Estimator):
         """The probability that each label of y is wrong, (rows,), for a classifier with `noise`."""
         check_is_fitted(self, "posterior_")
         x, targets = validate_data(self, X, y, reset=False)
-        labels = np.searchsorted(self.classes_, targets).clip(max=len(self.classes_) - 1)
-        unknown = self.classes_[labels] != targets
-        if unknown.any():
-            raise ValueError(
-                f"y has the class '{targets[unknown][0]}', and the classifier was fitted to {self.classes_}"
-            )
-        return self.posterior_.label_errors((x, labels.astype(np.int32)))
+        return self.posterior_.label_errors((x, self._labels(targets)))
 
     def _model(self) -> Model:
         num = len(self.classes_)

@@ -64,9 +64,9 @@ def judged(fitted: testing.Case, place: Path, *, is_signed: bool) -> Outcome:
     go_on: Any = partial(fitted.fit, checkpoint=place, resume=True, progress=False)
     try:
         found = go_on()
-    except (ValueError, credo.NonFiniteError) as error:
+    except (ValueError, ArithmeticError) as error:
         # What the fit is may be damaged too: then the folder holds something else.
-        if not isinstance(error, credo.LoadError | credo.NonFiniteError) and "choose another folder" not in str(error):
+        if not isinstance(error, credo.LoadError | ArithmeticError) and "choose another folder" not in str(error):
             raise
         require_sentence(error)
         return refused

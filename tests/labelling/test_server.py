@@ -19,7 +19,8 @@ from starlette.testclient import TestClient
 from credo.labelling.answers import Answers
 from credo.labelling.guard import HEADERS, MAX_BODY_BYTES
 from credo.labelling.opening import opened
-from credo.labelling.server import Page, application, running
+from credo.labelling.routes import Page, application
+from credo.labelling.server import running
 from credo.labelling.session import Labelling
 from tests.labelling.serving import CLASSES, lines, served
 

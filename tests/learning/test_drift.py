@@ -99,7 +99,7 @@ def test_rows_of_a_batch_share_what_the_model_does_not_know(seed, monkeypatch):
     unsure = credo.from_normal(levels[:, None] * np.ones((1, 200)), 0.1)
     y = 3 + 0.1 * rng.normal(size=200)
     assert not DriftAlarm().watch(unsure, y).rang
-    monkeypatch.setattr(drift, "epistemic_share", lambda predictive: 0.0)
+    monkeypatch.setattr(drift, "independence", lambda predictive: 1.0)
     assert DriftAlarm().watch(unsure, y).rang
 
 

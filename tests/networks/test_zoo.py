@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from flax import nnx
 
-from credo.networks import CNN, MLP, ResNet, from_config, functional
+from credo.networks import CNN, MLP, Fourier, ResNet, from_config, functional
 from credo.networks.resnet import FilterResponseNorm, ThresholdedLinear
 from credo.networks.zoo import ACTIVATIONS
 
@@ -173,10 +173,11 @@ UNBUILT = [
     (MLP([4], 2, activation="gelu", seed=3), (5, 3)),
     (CNN(2, channels=(3,), features=(4,)), (5, 8, 8)),
     (ResNet(2, depth=8, width=2), (5, 8, 8, 3)),
+    (Fourier(8, 2, length=0.5, seed=3), (5, 3)),
 ]
 
 
-@pytest.mark.parametrize(("net", "shape"), UNBUILT, ids=["MLP", "CNN", "ResNet"])
+@pytest.mark.parametrize(("net", "shape"), UNBUILT, ids=["MLP", "CNN", "ResNet", "Fourier"])
 def test_unbuilt_networks_stay_unbuilt(net, shape):
     assert not net.is_built
     assert not jax.tree.leaves(nnx.state(net))
@@ -187,7 +188,7 @@ def test_unbuilt_networks_stay_unbuilt(net, shape):
         net(jnp.ones(shape))
 
 
-@pytest.mark.parametrize(("net", "shape"), UNBUILT, ids=["MLP", "CNN", "ResNet"])
+@pytest.mark.parametrize(("net", "shape"), UNBUILT, ids=["MLP", "CNN", "ResNet", "Fourier"])
 def test_config_survives_json(net, shape):
     network = functional(net, jnp.ones(shape))
     again = functional(from_config(json.loads(json.dumps(network.config))))

@@ -7,6 +7,9 @@ import numpy as np
 from credo import plot
 from credo.data import Data
 from credo.evaluation.calibration import calibration_curve, calibration_curves
+from credo.learning.evaluations import History
+from credo.learning.optimum import Optimum
+from credo.learning.space import Range, Space
 from credo.models.graph import Graph, Node
 from credo.predictive.tabulated import from_normal, from_probs
 from credo.simplifying.trade_off import Option, TradeOff
@@ -35,6 +38,7 @@ ROC = SimpleNamespace(
 IMAGES = Data(RNG.normal(size=(20, 4, 4)), LABELS)
 WRONG = np.where(np.arange(20) < 3, np.nan, RNG.uniform(size=20))
 CHAINS = RNG.normal(size=(2, 60))
+RUNS = {"bald": [{10: 0.5, 20: 0.9}, {10: 0.6, 20: 0.97}], "random": [{10: 0.4, 20: 0.7, 30: 0.8}]}
 TRADE_OFF = TradeOff(
     {"full": Option(10**6, 90.0, -1.0, 0.0, 0.0, 0.0, 0.9), "student": Option(10**4, 2.0, -1.1, 0.1, 0.02, 0.1, 0.9)},
     {},
@@ -50,7 +54,21 @@ def network(num_sites: int = 3) -> Graph:
     return Graph(tuple(nodes), tuple(edges), {"data": ("x", "y")}, {"data": "N"})
 
 
+def search(names: tuple[str, ...] | None = ("dose",), num: int = 1) -> Optimum:
+    """A search over one number, with a posterior that is drawn as it is."""
+    space = Space(tuple(Range(0.1, 10.0, log=True) for _ in range(num)), names)
+    points = space.decode(LINE[:, None].repeat(num, axis=1))
+    history = History(points, np.append(LINE[1:] ** 2, np.nan), np.arange(7))
+    posterior = SimpleNamespace(predict=lambda rows: from_normal(np.zeros((3, len(rows))), 0.5))
+    return Optimum(points[2], float(LINE[3] ** 2), history, posterior, "minimise", space)
+
+
 CASES = {
+    "belief": lambda ax: plot.belief(search(), ax=ax),
+    "optimisation": lambda ax: plot.optimisation(search(), ax=ax),
+    "optimisation, several": lambda ax: plot.optimisation(
+        {"credo": [search(), search(None)], "random": [LINE[::-1] + 2, LINE[::-1] + 3]}, optimum=-0.1, ax=ax
+    ),
     "bands": lambda ax: plot.bands(CURVE, LINE, data=ONE, held_out=ONE, ax=ax),
     "class_map": lambda ax: plot.class_map(CLASSES, GRID, data=LABELLED, ax=ax),
     "maps mean": lambda ax: plot.maps(PLANE, GRID, data=TWO, ax=ax),
@@ -63,6 +81,7 @@ CASES = {
     "risk_coverage, several": lambda ax: plot.risk_coverage({"a": RISK, "b": RISK}, ax=ax),
     "roc": lambda ax: plot.roc(ROC, ax=ax),
     "trade_off": lambda ax: plot.trade_off(TRADE_OFF, ax=ax),
+    "learning_curve": lambda ax: plot.learning_curve(RUNS, level=0.95, ax=ax),
     "roc, several": lambda ax: plot.roc({"NUTS": ROC, "MAP": ROC}, ax=ax),
     "objective": lambda ax: plot.objective(CHAINS[0], ax=ax),
     "objective of chains": lambda ax: plot.objective(CHAINS, label="log joint", window=7, ax=ax),

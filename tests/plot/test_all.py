@@ -45,6 +45,7 @@ def test_it_is_saved_and_let_go(name, tmp_path):
         ("objective", "step", "ELBO"),
         ("objective of chains", "step", "log joint"),
         ("confusion", "predicted class", "true class"),
+        ("learning_curve", "number of labels", "accuracy on test rows"),
         ("label_errors", "probability that it is wrong", "most suspicious first"),
     ],
 )

@@ -56,7 +56,9 @@ DAMAGE = {
     "nan": with_nan,
     "inf": lambda array: filled(array, np.inf),
     "bool": as_flags,
+    "half": lambda array: array.astype(np.float16),
     "shape": longer,
+    "empty": lambda array: array.reshape(-1)[:0],
 }
 
 
@@ -105,6 +107,7 @@ def test_an_array_that_is_none_of_the_models(tmp_path, name, array, damage):
         ("weighted_draws", "weights", 3.0),
         ("dropout", "rates/head.kernel", 1.5),
         ("quantised_bf16", "scale/noise", -1.0),
+        ("laplace_kronecker", "root/0/precision/head.kernel", 0.0),
     ],
 )
 def test_a_number_out_of_its_range(tmp_path, name, array, value):

@@ -16,6 +16,7 @@ from credo.cli.label import label
 from credo.cli.methods import methods
 from credo.cli.predict import predict
 from credo.cli.simplify import simplify
+from credo.cli.update import update
 
 EPILOG = """
 Examples:
@@ -25,6 +26,8 @@ Examples:
   credo predict run/ new.csv -o out.csv              with its uncertainty
 
   credo evaluate run/ test.csv --report report.html  does it know what it knows?
+
+  credo update run/ new.csv                          learn new rows
 
   credo compare train.csv --target price             which method is worth it?
 
@@ -71,7 +74,7 @@ def main(
     """Bayesian neural networks: networks that know what they do not know."""
 
 
-for command in (fit, predict, evaluate, compare, inspect, simplify, distill, compress, label, methods, demo):
+for command in (fit, predict, evaluate, update, compare, inspect, simplify, distill, compress, label, methods, demo):
     app.command()(reported(command))
 app.add_typer(example, name="example")
 for found in example.registered_commands:

@@ -24,6 +24,8 @@ def inspect(
     voice.table(("", "setting"), [(name, str(value)) for name, value in found["settings"].items()])
     voice.say(f"Prior: {found['prior']}")
     voice.table(("column", "what was done with it"), found["columns"].items())
+    for line in found["updates"]:
+        voice.say(f"Learned since: {line}")
     for line in (found["model"], found["diagnostics"]):
         voice.detail(line)
     if found["verdict"]:

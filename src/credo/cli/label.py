@@ -42,6 +42,9 @@ def label(
     network: Annotated[
         str | None, typer.Option("--network", "-n", help="linear or mlp:50,50. [default: what suits the pool]")
     ] = None,
+    acquisition: Annotated[
+        str, typer.Option(help="What is asked first: margin, bald, batch_bald, entropy, random, …")
+    ] = "margin",
     seed: Annotated[int, typer.Option(help="The same seed and answers give the same questions.")] = 0,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -57,7 +60,7 @@ def label(
 
     voice = Voice(as_json, quiet, verbose)
     names = None if classes is None else [name.strip() for name in classes.split(",") if name.strip()]
-    learner = BackgroundLearner(_lesson(method, network, seed))
+    learner = BackgroundLearner(_lesson(method, network, acquisition, seed))
     options = {"target": target, "classes": names, "learner": learner, "per_item": per_item, "seed": seed}
     with (
         advising(lambda: f"every answer is kept: go on with the same command; the labels are in {out}"),
@@ -67,24 +70,25 @@ def label(
         if page:
             _serve(labelling, voice, host=host, port=port, token=token, labeller=labeller)
         else:
-            _ask(labelling, labeller or getpass.getuser())
+            _ask(labelling, labeller or getpass.getuser(), voice)
         _conclude(voice, labelling, out, target)
 
 
-def _lesson(method: str | None, network: str | None, seed: int) -> "Lesson":
+def _lesson(method: str | None, network: str | None, acquisition: str, seed: int) -> "Lesson":
     from credo.inference.registry import as_method  # lazy: imports JAX
     from credo.labelling.lesson import Lesson, default_method
 
     chosen = default_method() if method is None else as_method(method)
-    return Lesson(chosen, network, seed=seed)
+    return Lesson(chosen, network, acquisition, seed)
 
 
-def _ask(labelling: "Labelling", labeller: str) -> None:
-    from credo._stopping import STOP
+def _ask(labelling: "Labelling", labeller: str, voice: Voice) -> None:
+    from rich.console import Console
+
     from credo.labelling.terminal import label_at_terminal  # lazy: imports JAX
 
-    with STOP.heard():
-        label_at_terminal(labelling, labeller)
+    # Standard output is for the result, where that is wanted.
+    label_at_terminal(labelling, labeller, console=Console(stderr=voice.as_json, highlight=False))
 
 
 def _serve(

@@ -34,7 +34,9 @@ Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say more; show w
 
 
 # The library names its arguments as Python does; commands take these as flags.
-ARGUMENT = re.compile(r"\b(data|method|network|overwrite|resume|target|task|unknown)=(?:True|'([^']*)'|(…))")
+ARGUMENT = re.compile(
+    r"\b(again|data|method|network|new_classes|overwrite|resume|target|task|unknown)=(?:True|'([^']*)'|(…))"
+)
 
 
 def in_flags(text: str) -> str:
@@ -43,7 +45,9 @@ def in_flags(text: str) -> str:
     >>> in_flags("choose task='regression', or continue with resume=True")
     'choose --task regression, or continue with --resume'
     """
-    return ARGUMENT.sub(lambda found: " ".join([f"--{found[1]}", *filter(None, found.groups()[1:])]), text)
+    return ARGUMENT.sub(
+        lambda found: " ".join([f"--{found[1].replace('_', '-')}", *filter(None, found.groups()[1:])]), text
+    )
 
 
 def how_to_continue(run: Path) -> str:

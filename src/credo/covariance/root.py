@@ -191,6 +191,8 @@ class Root(ABC):
         require_made(source, "root", root.variance, covered)
         require_made(source, "root", lambda: root.offset({name: jnp.zeros(noise[name]) for name in noise}), covered)
         require_made(source, "root", lambda: {"": root.half_log_det()}, {"": ()})
+        for name, variance in root.variance().items():
+            require_numbers(source, f"the variance of {name}", np.asarray(variance), least=0.0)
         return root
 
     @classmethod

@@ -87,3 +87,8 @@ class Plan:
     def warmup_left(self, step: int) -> int:
         """Steps of warm-up that are still to come in this cycle."""
         return max(self.num_warmup - step % self.steps_per_cycle, 0)
+
+    def num_kept(self, step: int) -> int:
+        """Records of a chain that has made so many steps."""
+        cycles, own = divmod(step, self.steps_per_cycle)
+        return cycles * self.num_records + max(own - self.num_warmup, 0) // self.thin

@@ -11,12 +11,10 @@ from PIL import Image
 
 from credo.labelling.features import SIDE, features
 from credo.labelling.pool import Pool, digest, numbered, require_items
-from credo.networks import MLP
 
 # What browsers show as it is; anything else is shown as PNG.
 SHOWN = {".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif", ".webp": "image/webp"}
 SUFFIXES = (*SHOWN, ".bmp", ".tif", ".tiff", ".ppm", ".pgm")
-NUM_UNITS = 50
 # An image smaller than this is enlarged for people.
 SMALLEST_SHOWN = 64
 
@@ -26,10 +24,7 @@ class ImagePool(Pool):
     """Images: a model sees their edges and colours, of which it learns from few labels."""
 
     kind: ClassVar[str] = "image"
-
-    def network(self, num_classes: int) -> MLP:
-        """One hidden layer on edges and colours."""
-        return MLP([NUM_UNITS], num_classes)
+    network: ClassVar[str] = "mlp:50"
 
 
 @dataclass(frozen=True, eq=False)

@@ -89,15 +89,15 @@ class Reader:
         self._left = b""
 
     @contextmanager
-    def ready(self) -> Iterator[None]:
-        """While it lasts, keys arrive as they are pressed, and are not shown."""
+    def ready(self) -> "Iterator[Reader]":
+        """This reader; while it lasts, keys arrive as they are pressed, and are not shown."""
         if not self.by_key:
-            yield
+            yield self
             return
         before = termios.tcgetattr(self._handle)
         try:
             tty.setcbreak(self._handle)
-            yield
+            yield self
         finally:
             termios.tcsetattr(self._handle, termios.TCSADRAIN, before)
 

@@ -48,6 +48,8 @@ class BackgroundLearner:
             try:
                 view = self.lesson.view(labelling.pool, labelling.classes, labelling.votes(), labelling.open_places())
                 self.problem = ""
+            except KeyboardInterrupt:  # the process is asked to stop, which is for others to tell
+                return
             except Exception as error:  # whatever it is, people go on, and are told
                 view, self.problem = labelling.view, f"the model could not learn: {in_one_line(str(error), 300)}"
             self.learning = False

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from credo._stopping import STOP
 from credo.labelling.answers import Answers
 from credo.labelling.kept import Keeper, log_of, require_own
 from credo.labelling.pool import Pool
@@ -37,12 +38,17 @@ def opened(
     require_own(table)
     pool = read_pool(path, target=target)
     names = checked_classes(_classes(pool, target) if classes is None else classes)
-    with Labelling(pool, names, Answers(log_of(table)), learner, per_item, seed=seed) as labelling:
+    with (
+        Answers(log_of(table)) as answers,
+        Labelling(pool, names, answers, learner, per_item, seed=seed) as labelling,
+    ):
         keeper = Keeper(labelling, table, target or "label")
-        try:
-            yield labelling
-        finally:
-            keeper.close()
+        # A stop that is asked for waits until the table is written.
+        with STOP.heard():
+            try:
+                yield labelling
+            finally:
+                keeper.close()
 
 
 def _classes(pool: Pool, target: str | None) -> list[str]:

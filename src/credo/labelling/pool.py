@@ -1,7 +1,6 @@
 """A pool: items that wait for a label, as a model sees them and as a person does."""
 
 import hashlib
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sized
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -10,14 +9,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from credo.networks.zoo import ZooNetwork
-
 # Of what an item holds, so many hexadecimal digits tell it from any other: 64 bits.
 DIGEST_DIGITS = 16
 
 
 @dataclass(frozen=True, eq=False)
-class Pool(ABC):
+class Pool:
     """Items that wait for a label.
 
     Arguments:
@@ -34,6 +31,8 @@ class Pool(ABC):
     digests: tuple[str, ...]
     given: Mapping[str, str] = field(default_factory=dict)
     kind: ClassVar[str]
+    # That suits the items, as for `credo.networks.from_text`.
+    network: ClassVar[str]
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -65,10 +64,6 @@ class Pool(ABC):
     def image(self, item: str) -> tuple[bytes, str]:
         """The bytes of an image and their MIME type, such as image/png."""
         raise ValueError(f"{self.path} holds no images, but items of kind {self.kind!r}")
-
-    @abstractmethod
-    def network(self, num_classes: int) -> ZooNetwork:
-        """A network that suits the items."""
 
 
 def digest(*parts: bytes | str) -> str:

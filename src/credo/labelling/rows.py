@@ -9,12 +9,9 @@ import polars as pl
 
 from credo._text import nearest
 from credo.labelling.pool import Pool, digest, numbered, require_items
-from credo.networks import MLP
 from credo.tables.encoding import summaries
 from credo.tables.files import open_table
 from credo.tables.target import label_texts
-
-NUM_UNITS = 30
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,6 +20,7 @@ class RowPool(Pool):
 
     frame: pl.DataFrame | None = None
     kind: ClassVar[str] = "row"
+    network: ClassVar[str] = "mlp:30"
 
     @classmethod
     def read(cls, path: Path, target: str | None) -> "RowPool":
@@ -38,7 +36,7 @@ class RowPool(Pool):
         if not any(column.is_used for column in columns):
             said = "; ".join(f"{column.name}: {column.says}" for column in columns)
             raise ValueError(f"{path} has no column to learn from ({said or 'it has no other column'})")
-        x = np.concatenate([column.encode(shown[column.name]) for column in columns], axis=1)
+        x = standardised(np.concatenate([column.encode(shown[column.name]) for column in columns], axis=1))
         ids = numbered(len(frame))
         texts = shown.select(pl.all().cast(pl.String).fill_null(""))
         labels = label_texts(frame[target]) if target in frame.columns else [None] * len(frame)
@@ -56,6 +54,12 @@ class RowPool(Pool):
             return ()
         return tuple(self.frame.row(self.place(item), named=True).items())
 
-    def network(self, num_classes: int) -> MLP:
-        """One hidden layer."""
-        return MLP([NUM_UNITS], num_classes)
+
+def standardised(x: np.ndarray) -> np.ndarray:
+    """Columns of mean 0 and standard deviation 1; constant ones are 0.
+
+    >>> standardised(np.array([[1.0, 5.0], [3.0, 5.0]])).tolist()
+    [[-1.0, 0.0], [1.0, 0.0]]
+    """
+    centred, spread = x - x.mean(axis=0), x.std(axis=0)
+    return centred / np.where(spread > 0, spread, 1.0)

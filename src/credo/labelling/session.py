@@ -98,7 +98,7 @@ class Labelling:
         # How an item first came to a person stays true, however often the answer is edited.
         self._first = {(answer.labeller, answer.item): answer for answer in reversed(answers.all)}
         self._hands, self._num_asked = Hands(clock), 0
-        self._view = View(np.arange(len(pool)))
+        self._view = View(np.arange(len(pool)) if learner is None else np.array([], int))
         self._lock, self._listeners = threading.RLock(), list[Callable[[], None]]()
         if learner is not None:
             learner.start(self)

@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 
 import numpy as np
 from PIL import Image
@@ -34,11 +35,37 @@ def label_at_terminal(
         read: the next key or line, and None at the end; by default from the standard input.
     """
     shown = Console() if console is None else console
-    reader = Reader(labelling.classes)
-    with reader.ready():
+    with nullcontext(read) if read is not None else Reader(labelling.classes).ready() as source:
         shown.print(Text(help_line(labelling.classes), style="dim"))
-        _ask(labelling, labeller, shown, read or reader)
+        _ask(labelling, labeller, shown, source)
     return sum(answer.labeller == labeller for said in labelling.said().values() for answer in said)
+
+
+def oracle_at_terminal(
+    labelling: Labelling, labeller: str, *, console: Console | None = None, read: Callable[[], str | None] | None = None
+) -> Callable[[int], int | None]:
+    """A person at the terminal as the oracle of `credo.active`: from a row of the pool to the number of its class.
+
+    What is answered already is not asked again; where the person skips an item, flags it or finds no class, the oracle
+    cannot tell. The end of the input, and an undo of what the loop has taken already, are an `EOFError`. The arguments
+    are those of `label_at_terminal`.
+    """
+    shown, reader = Console() if console is None else console, read or Reader(labelling.classes)
+
+    def oracle(row: int) -> int | None:
+        item = labelling.pool.ids[row]
+        known = next(iter(labelling.said().get(item, ())), None)
+        if known is None:
+            shown.print(rendered(labelling.card(item), labelling, shown))
+            said = _said(labelling, shown, reader)
+            if said is None or said.action == "undo" or said.action == "quit":
+                raise EOFError(
+                    "the person at the terminal has ended it, or wants something back that is learned already"
+                )
+            known = labelling.answer(labeller, item, said.action, said.label)
+        return None if known.label is None else labelling.classes.index(known.label)
+
+    return oracle
 
 
 def _ask(labelling: Labelling, labeller: str, console: Console, read: Callable[[], str | None]) -> None:

@@ -9,7 +9,6 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from credo.labelling.pool import Pool, digest, numbered, require_items
-from credo.networks import MLP
 
 # Directions of latent semantic analysis: Deerwester et al. (1990) found about a hundred to be best.
 NUM_DIRECTIONS = 100
@@ -22,6 +21,8 @@ class TextPool(Pool):
 
     lines: tuple[str, ...] = ()
     kind: ClassVar[str] = "text"
+    # Directions of meaning add up; there is nothing for hidden units to find in a few hundred labels.
+    network: ClassVar[str] = "linear"
 
     @classmethod
     def read(cls, path: Path) -> "TextPool":
@@ -37,10 +38,6 @@ class TextPool(Pool):
     def text(self, item: str) -> str:
         """The line."""
         return self.lines[self.place(item)]
-
-    def network(self, num_classes: int) -> MLP:
-        """Directions of meaning are added up; there is nothing for hidden units to find in a few hundred labels."""
-        return MLP([], num_classes)
 
 
 def meanings(texts: tuple[str, ...]) -> np.ndarray:

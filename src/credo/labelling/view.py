@@ -10,6 +10,7 @@ from credo.labelling.cards import Belief
 
 # Nine in ten of the sampled models lie between.
 LOW, HIGH = 0.05, 0.95
+NO_MODEL = "there is no model yet"
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,7 +18,7 @@ class View:
     """The model's last word, which does not change: a new round brings a new one.
 
     Arguments:
-        order: places of items, those first whose labels tell most; the others may be missing.
+        order: places of items, those first whose labels tell most; the others come by chance.
         probs: of each class by each sampled model, (draws, items, classes); None before there is a model.
         round: how often the model has learned.
     """
@@ -41,8 +42,10 @@ class View:
 
     def reason(self, place: int, classes: Sequence[str]) -> str:
         """Why an item is asked, in words."""
+        if place not in self.order:
+            return f"drawn by chance: {NO_MODEL if self.probs is None else 'what tells most is asked already'}"
         if self.probs is None:
-            return "there is no model yet: this one is unlike those before it"
+            return f"{NO_MODEL}: this one is unlike those before it"
         votes = Counter(self.probs[:, place].argmax(axis=-1).tolist()).most_common()
         num = len(self.probs)
         if len(votes) > 1:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from credo._checks import require_at_least
+from credo._files import checksum_of
 from credo._folders import locked
 from credo.data import Data, as_inputs, filled, has_target
 from credo.evaluation.scores import accuracy, nll, rmse
@@ -23,10 +24,9 @@ from credo.inference.auto import Choice, choose
 from credo.inference.fit import fit
 from credo.inference.method import Method
 from credo.inference.registry import as_method
-from credo.learning.acquisitions import Acquisition, Random, scored
-from credo.learning.answers import Answers, digest
-from credo.learning.batch_bald import BatchBALD
-from credo.learning.epig import EPIG
+from credo.learning.acquisition import Acquisition
+from credo.learning.acquisitions import as_acquisition
+from credo.learning.answers import Answers
 from credo.models.program import Model
 from credo.posterior import Posterior, load
 from credo.predictive import ClassPredictive
@@ -49,7 +49,7 @@ class Round:
     """One turn of the loop.
 
     Arguments:
-        number: of the round, from 0.
+        number: of the round: how many batches of questions have been answered.
         posterior: given the labels so far.
         num_labels: how many these are.
         asked: rows of the pool that the oracle is asked about when the loop goes on, the best first; none at the end.
@@ -129,20 +129,12 @@ def active(
         warm_start=warm_start,
     )
     first = loop.first_rows(initial)
-    run = {"pool": digest(x), "seed": seed, "batch": batch, "first rows": first}
-    if checkpoint is None and resume:
-        raise ValueError("resume=True goes on from a folder, and checkpoint names none: pass checkpoint='run/'")
-    answers = Answers(len(x), run, None if checkpoint is None else Path(checkpoint))
-    return loop.rounds(answers, first, resume=resume)
-
-
-def as_acquisition(acquisition: Any) -> Acquisition:
-    """An acquisition from its name, from a function of a prediction, or as it is.
-
-    >>> as_acquisition("batch_bald").num_answers
-    1000
-    """
-    return scored(acquisition, {"batch_bald": BatchBALD, "epig": EPIG, "random": Random})
+    if checkpoint is None:
+        if resume:
+            raise ValueError("resume=True goes on from a folder, and checkpoint names none: pass checkpoint='run/'")
+        return loop.rounds(Answers(len(x)), first, resume=False)
+    run = {"pool": [list(x.shape), checksum_of(x.tobytes())], "seed": seed, "batch": batch, "first rows": first}
+    return loop.rounds(Answers(len(x), run, Path(checkpoint)), first, resume=resume)
 
 
 def _as_oracle(oracle: Any, num_rows: int) -> Callable[[int], Any]:
@@ -301,9 +293,9 @@ class _Loop:
     def _test(self, posterior: Posterior) -> dict[str, float]:
         if self.test is None:
             return {}
-        predictive = posterior.predict(self.test.x)
-        metrics = [accuracy if isinstance(predictive, ClassPredictive) else rmse, nll]
-        return {metric.__name__: metric(predictive, self.test.y) for metric in metrics}
+        predictive = posterior.predict(self.test)
+        own = {"accuracy": accuracy} if isinstance(predictive, ClassPredictive) else {"rmse": rmse}
+        return {name: metric(predictive, self.test.y) for name, metric in (own | {"nll": nll}).items()}
 
 
 def _name(number: int) -> str:

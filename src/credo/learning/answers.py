@@ -1,6 +1,5 @@
 """What was asked of an oracle, and what it answered: in memory, and on disk before the next question."""
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from credo._files import LoadError, read_json, require_unaltered, write_json
-from credo.data.missing import MISSING_LABEL, is_observed
+from credo.data.missing import MISSING_LABEL, filled, is_observed
 
 FORMAT = "credo-active-learning"
 FILE = "answers.json"
@@ -26,7 +25,7 @@ class Answers:
     """
 
     num_rows: int
-    identity: dict[str, Any]
+    identity: dict[str, Any] = field(default_factory=dict)
     folder: Path | None = None
     batches: list[list[int]] = field(default_factory=list)
     values: list[Any] = field(default_factory=list)
@@ -54,16 +53,15 @@ class Answers:
 
     def targets(self, known: np.ndarray | None) -> np.ndarray:
         """All that is known of y, (rows, …), with missing values: the answers, and what was known before."""
-        given = [] if known is None else list(known[is_observed(known).reshape(len(known), -1).any(1)])
-        told = [value for value in (*given, *self.values) if value is not None]
-        kind = np.asarray(told).dtype.kind if told else "f"
-        shape = np.shape(told[0]) if told else ()
-        y = np.full((self.num_rows, *shape), np.nan if kind == "f" else MISSING_LABEL, float if kind == "f" else int)
+        rows = [row for row, value in zip(self.rows, self.values, strict=False) if value is not None]
+        told = np.asarray(filled([value for value in self.values if value is not None]))
+        like = told if len(told) or known is None else known
+        whole = like.dtype.kind != "f" and (known is None or known.dtype.kind != "f")
+        y = np.full((self.num_rows, *like.shape[1:]), MISSING_LABEL if whole else np.nan)
+        y = y.astype(np.int64) if whole else y
         if known is not None:
             y[...] = np.where(is_observed(known), known, y)
-        for row, value in zip(self.rows, self.values, strict=False):
-            if value is not None:
-                y[row] = [np.nan if one is None else one for one in value] if shape else value
+        y[rows] = np.where(is_observed(told), told, y[rows])
         return y
 
     def _write(self) -> None:
@@ -88,15 +86,6 @@ class Answers:
                 "choose another folder"
             )
         self.batches, self.values = held["batches"], held["answers"]
-
-
-def digest(*arrays: np.ndarray) -> str:
-    """A short name for what arrays hold."""
-    found = hashlib.sha256()
-    for array in arrays:
-        found.update(f"{array.dtype}{array.shape}".encode())
-        found.update(np.ascontiguousarray(array).data)
-    return found.hexdigest()
 
 
 def _plain(value: Any) -> Any:

@@ -25,8 +25,9 @@ from scipy.special import logsumexp, softmax
 
 from credo._blocks import by_block
 from credo._checks import require_at_least
-from credo.learning.acquisitions import LEAST_VARIANCE, Acquisition, Chosen, bald
+from credo.learning.acquisition import Acquisition, Chosen
 from credo.learning.functions import functions_of, weights_of
+from credo.learning.scores import LEAST_VARIANCE, bald
 from credo.predictive import ClassPredictive, Predictive
 from credo.predictive.streaming import class_entropy
 from credo.typing import Array
@@ -67,7 +68,7 @@ class BatchBALD(Acquisition):
         if isinstance(predictive, ClassPredictive):
             judge = _Classes(functions, weights, self.num_answers, rng)
         else:
-            noise = predictive.aleatoric.reshape(len(x), -1)[rows]  # type: ignore[attr-defined]
+            noise = predictive.aleatoric.reshape(len(x), -1)[rows]
             judge = _Numbers(functions, weights, noise)
         return Chosen(rows[_greedy(judge, x[rows], num, allowed[rows])], scores)
 

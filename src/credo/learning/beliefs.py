@@ -23,7 +23,7 @@ from credo.posterior import Draws, Flow, Gaussian, Generator, Quantised
 from credo.posterior.belief import Belief
 from credo.typing import Array, Theta
 
-Density = Literal["gaussian", "diagonal", "flow"]
+Density = Literal["gaussian", "diagonal", "flow", "weights"]
 
 # Draws of a posterior that can make any number of them.
 NUM_DRAWS = 2000
@@ -74,22 +74,21 @@ def _of_draws(theta: Theta, weights: np.ndarray, density: Density) -> Belief:
         return _flow(known, theta, weights)
     if density == "diagonal" or num > MAX_FULL or len(weights) < DRAWS_PER_NUMBER * num:
         return _made(known.mean, Diagonal({name: np.sqrt(value) for name, value in known.variance.items()}))
-    return _made(known.mean, full_root(known))
+    return _made(known.mean, _full_root(known))
 
 
 def _made(centre: Theta, spread: Root | Warp) -> Belief:
     return Belief(*jax.tree.map(lambda leaf: jnp.asarray(leaf, working_precision()), (centre, spread)))
 
 
-def full_root(known: Known) -> Blocks:
-    """√Σ with all covariances."""
+def _full_root(known: Known) -> Blocks:
     return Blocks({"all": np.linalg.cholesky(known.covariance())[None]}, Layout.together(known.mean))
 
 
 def _flow(known: Known, theta: Theta, weights: np.ndarray) -> Belief:
     """The flow that gives the draws the largest density, its √Σ being that of the draws."""
     family, template = FlowFamily(), {name: jnp.asarray(value) for name, value in known.mean.items()}
-    gaussian = _made(known.mean, full_root(known))
+    gaussian = _made(known.mean, _full_root(known))
     start = family.root(family.init(template, 1.0), template).layers
     offsets = {name: jnp.asarray(leaf) - gaussian.centre[name] for name, leaf in theta.items()}
     layers = _climbed(gaussian.spread, start, offsets, jnp.asarray(weights, working_precision()))

@@ -72,8 +72,8 @@ class DriftAlarm:
     as the model knows that it does not know them; nor does a model that is a little too sure of itself all the time,
     because a row is compared with those before it. After it has rung it begins anew, with the rows to come.
 
-    Rows of one batch share what the model does not know yet, and are no independent witnesses. With a share ρ of the
-    uncertainty that is epistemic, n rows of one batch count as n / (1 + (n − 1) ρ).
+    Rows of one batch share what the model does not know yet, and are no independent witnesses: n rows count as
+    n / (1 + n V), where V is how far the functions of the posterior disagree about the batch as a whole.
 
     Arguments:
         rate: of false alarms for each row, at most.
@@ -129,7 +129,7 @@ class DriftAlarm:
         targets = checked_targets(predictive, y)
         lots = self._lots(2 * len(targets), self.num_rows + 1).reshape(-1, 2)
         improbable = -np.log(tail_probability(predictive, targets, lots[:, 0]))
-        weight = 1 / (1 + (len(targets) - 1) * epistemic_share(predictive))
+        weight = independence(predictive)
         counts, alarm = np.array(self.counts), self
         for row, step, lot in zip(improbable.tolist(), steps_of(improbable), lots[:, 1], strict=True):
             counts[step] += 1
@@ -210,9 +210,24 @@ def tail_probability(predictive: Predictive, targets: np.ndarray, lots: np.ndarr
     return np.clip(tail, math.exp(-STEP * NUM_STEPS), 1.0)
 
 
-def epistemic_share(predictive: Any) -> float:
-    """How much of the uncertainty of the rows more data would take away, between 0 and 1."""
-    return float(np.sum(predictive.epistemic) / np.sum(predictive.epistemic + predictive.aleatoric))
+def independence(predictive: Any) -> float:
+    """1 / (1 + n Var[h̄]): the share of the n rows that are independent witnesses, given all that they share.
+
+    h̄(theta) is the mean of what the rows would say if theta were true, in units of what a row says by chance. Of
+    numbers that is the squared error, whose variance under the prediction is 2; of classes −log u, of variance 1.
+    """
+    functions = np.asarray(predictive.functions, np.float64)
+    if isinstance(predictive, ClassPredictive):
+        half = np.full(len(predictive), 0.5)
+        labels = np.arange(functions.shape[-1])
+        tails = [tail_probability(predictive, np.full(len(predictive), label), half) for label in labels]
+        said = np.sum(functions * -np.log(np.stack(tails, axis=-1)), axis=-1)
+    else:
+        said = (functions - predictive.mean) ** 2 / predictive.variance / math.sqrt(2)
+    by_draw = said.reshape(len(said), -1).mean(axis=1)
+    weights = predictive.weights if len(predictive.weights) == len(by_draw) else None
+    spread = np.average((by_draw - np.average(by_draw, weights=weights)) ** 2, weights=weights)
+    return float(1 / (1 + len(predictive) * spread))
 
 
 def steps_of(improbable: Any) -> np.ndarray:

@@ -19,8 +19,9 @@ import numpy as np
 from credo._blocks import by_block
 from credo._checks import require_at_least
 from credo.data import as_inputs
-from credo.learning.acquisitions import LEAST_VARIANCE, Acquisition, Chosen, best
+from credo.learning.acquisition import Acquisition, Chosen, best
 from credo.learning.functions import blocks_of_functions, functions_of, weights_of
+from credo.learning.scores import LEAST_VARIANCE
 from credo.predictive import ClassPredictive
 from credo.predictive.streaming import class_entropy
 from credo.typing import Array
@@ -64,7 +65,7 @@ class EPIG(Acquisition):
 def epig(pool: Any, target: Any) -> np.ndarray:
     """E over the target of I[y; y*] for each row of the pool: two predictions by the same draws."""
     asked = functions_of(target, np.arange(len(target)))
-    weights = jnp.asarray(weights_of(target, asked), asked.dtype)
+    weights = weights_of(target, asked).astype(asked.dtype)
     scores = np.empty(len(pool))
     if isinstance(pool, ClassPredictive):
         for rows, probs in blocks_of_functions(pool):

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from credo._precision import working_precision
 from credo.predictive import Predictive
 
 # What the functions of a block of rows may take.
@@ -13,7 +14,7 @@ BYTES_PER_BLOCK = 2**26
 def functions_of(predictive: Predictive, rows: np.ndarray) -> np.ndarray:
     """E[y | x, theta_s] of some rows, rows first: (rows, draws, outputs); of classes their probabilities."""
     found = np.moveaxis(predictive[rows].functions, 0, 1)
-    return found.reshape(*found.shape[:2], -1)
+    return found.reshape(*found.shape[:2], -1).astype(working_precision(), copy=False)
 
 
 def blocks_of_functions(predictive: Predictive) -> Iterator[tuple[np.ndarray, np.ndarray]]:

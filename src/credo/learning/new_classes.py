@@ -9,7 +9,8 @@ prior. M says what has become of the old outputs and N = I − M⁺M is what the
 In both cases the odds between the old classes are what they were, draw by draw.
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,11 +18,13 @@ import jax
 import numpy as np
 
 from credo import random
-from credo.covariance import Diagonal
+from credo._precision import working_precision
+from credo.covariance import Blocks, Diagonal, Joined, Kronecker, Root
+from credo.covariance.layout import Layout
 from credo.data import Data
 from credo.diagnostics.variational import ElboEvidence
-from credo.learning.beliefs import NUM_DRAWS, full_root
-from credo.models.priors.from_posterior import MAX_FULL, Known, of_draws, of_gaussian
+from credo.learning.beliefs import NUM_DRAWS
+from credo.models.priors.from_posterior import of_draws
 from credo.models.program import Model
 from credo.networks.zoo import ZooNetwork, from_config
 from credo.posterior import Draws, Gaussian, Mixture
@@ -31,8 +34,8 @@ from credo.typing import Theta
 def with_new_classes(posterior: Any, data: Data, *, seed: int = 0) -> Any:
     """The same posterior, of a model that has a class for each label of the data.
 
-    A Gaussian stays one: with all covariances for up to 2,000 numbers, with the variances alone otherwise or where it
-    had no more. Draws stay draws, and other kinds become draws.
+    A Gaussian stays one, of the same structure: diagonal, blocks, full or Kronecker; a low rank becomes a diagonal.
+    Draws stay draws, and other kinds become draws.
 
     Arguments:
         posterior: of a model of `credo.models.classification`, whose network is one of `credo.networks`.
@@ -45,12 +48,8 @@ def with_new_classes(posterior: Any, data: Data, *, seed: int = 0) -> Any:
     key = random.key(seed)
     if isinstance(posterior, Gaussian):
         prior = of_draws(growth.prior_draws(key, NUM_DRAWS), np.full(NUM_DRAWS, 1 / NUM_DRAWS))
-        known = growth.of_moments(of_gaussian(posterior, list(posterior.mean)), prior)
-        num = sum(leaf.size for leaf in known.mean.values())
-        narrow = isinstance(posterior.root, Diagonal) or num > MAX_FULL
-        scale = {name: np.sqrt(value) for name, value in known.variance.items()}
-        root = Diagonal(scale) if narrow else full_root(known)
-        return replace(posterior, model=growth.model, mean=known.mean, root=root, trace=None, evidence=ElboEvidence())
+        mean, root = growth.of_arrays(posterior.mean, prior.mean), growth.of_root(posterior.root, prior.variance)
+        return replace(posterior, model=growth.model, mean=mean, root=root, trace=None, evidence=ElboEvidence())
     theta, weights = posterior.weighted_draws(NUM_DRAWS)
     drawn = growth.prior_draws(key, len(weights))
     grown = {name: leaf[None] for name, leaf in growth.of_arrays(theta, drawn).items()}
@@ -94,28 +93,64 @@ class Growth:
 
     def of_arrays(self, theta: Theta, prior: Theta) -> dict[str, np.ndarray]:
         """W M + W_prior N of each array of outputs, which may have further axes in front; all others as they are."""
-        made = {name: np.asarray(theta[name]) @ self.kept + np.asarray(prior[name]) @ self.drawn for name in self.heads}
-        return {name: np.asarray(made.get(name, leaf), np.asarray(leaf).dtype) for name, leaf in theta.items()}
+        own = {name: np.asarray(leaf) for name, leaf in theta.items()}
+        made = {
+            name: (own[name] @ self.kept + np.asarray(prior[name]) @ self.drawn).astype(own[name].dtype)
+            for name in self.heads
+            if name in own
+        }
+        return own | made
 
-    def of_moments(self, known: Known, prior: Known) -> Known:
-        """The same for moments: the prior of the new outputs is independent of what was learned.
-
-        The variances are for a Gaussian of independent entries: the odds of the old classes are as unsure as they were.
-        """
+    def of_root(self, root: Root, variance: Theta) -> Root:
+        """√Σ of the larger theta, from that of the old and the variance of the outputs under the prior."""
+        if isinstance(root, Joined):
+            return Joined(tuple(self.of_root(part, variance) for part in root.parts))
+        if not set(root.shapes()).intersection(self.heads):
+            return root
+        if isinstance(root, Kronecker):
+            return self._of_kronecker(root)
+        if isinstance(root, Blocks) and all(len(blocks) == 1 for blocks in root.roots.values()):
+            return self._of_blocks(root, variance)
+        # Of independent entries: the odds of the old classes are as unsure as they were.
         is_new = ~self.kept.any(axis=0)
-        spread = {name: known.variance[name] @ np.abs(self.kept) + is_new * prior.variance[name] for name in self.heads}
+        own = {name: np.asarray(leaf) for name, leaf in root.variance().items()}
+        own |= {name: own[name] @ np.abs(self.kept) + is_new * variance[name] for name in self.heads}
+        return Diagonal({name: np.sqrt(leaf).astype(working_precision()) for name, leaf in own.items()})
 
-        def covariance() -> np.ndarray:
-            learned = self.of_arrays(_units(known.mean), {name: np.zeros(self.kept.shape[1]) for name in self.heads})
-            outputs = _units(prior.mean)
-            num = len(next(iter(outputs.values())))
-            drawn = self.of_arrays(
-                {name: np.zeros((num, *np.shape(leaf))) for name, leaf in known.mean.items()}, outputs
-            )
-            variance = np.concatenate([np.ravel(leaf) for leaf in prior.variance.values()])
-            return _flat(learned).T @ known.covariance() @ _flat(learned) + (_flat(drawn).T * variance) @ _flat(drawn)
+    def _of_kronecker(self, root: Kronecker) -> Kronecker:
+        """The curvature of the data is that of the old outputs, M⁺ G M⁺ᵀ; the prior's precision is of the inputs."""
+        back = np.linalg.pinv(self.kept)
+        values, basis, layers = dict(root.output_values), dict(root.output_basis), []
+        for layer in root.layers:
+            if layer.kernel in self.heads:
+                name, turned = layer.kernel, back @ np.asarray(root.output_basis[layer.kernel], np.float64)
+                found = np.linalg.eigh((turned * np.asarray(root.output_values[name])) @ turned.T)
+                values[name] = found[0].clip(min=0).astype(working_precision())
+                basis[name] = found[1].astype(working_precision())
+                layer = replace(layer, shape=(*layer.shape[:-1], self.kept.shape[1]))
+            layers.append(layer)
+        return replace(root, output_values=values, output_basis=basis, layers=tuple(layers))
 
-        return Known(self.of_arrays(known.mean, prior.mean), known.variance | spread, covariance)
+    def _of_blocks(self, root: Blocks, variance: Theta) -> Blocks:
+        """Tᵀ Σ T + Rᵀ diag(variance) R of each group with outputs: T and R are the two maps, as matrices."""
+        roots, groups = dict(root.roots), []
+        for group, arrays in root.layout.groups:
+            shapes = dict(arrays)
+            heads = [name for name in shapes if name in self.heads]
+            if heads:
+                lower = np.asarray(root.roots[group][0], np.float64)
+                none = {name: np.zeros(self.kept.shape[1]) for name in heads}
+                learned = self.of_arrays(_units(shapes), none)
+                outputs = _units({name: (*shapes[name][:-1], self.kept.shape[1]) for name in heads})
+                num = len(outputs[heads[0]])
+                drawn = self.of_arrays({name: np.zeros((num, *shape)) for name, shape in shapes.items()}, outputs)
+                spread = np.concatenate([np.ravel(variance[name]) for name in heads])
+                half = lower.T @ _flat(learned)
+                covariance = half.T @ half + (_flat(drawn).T * spread) @ _flat(drawn)
+                roots[group] = np.linalg.cholesky(covariance)[None].astype(working_precision())
+                arrays = tuple((name, leaf.shape[1:]) for name, leaf in learned.items())
+            groups.append((group, arrays))
+        return Blocks(roots, Layout(tuple(groups)))
 
     def prior_draws(self, key: Any, num: int) -> dict[str, np.ndarray]:
         """`num` draws of the outputs' arrays from the prior of the larger model."""
@@ -145,11 +180,11 @@ def _cannot_grow(num_classes: int, why: str) -> ValueError:
     )
 
 
-def _units(like: Theta) -> dict[str, np.ndarray]:
+def _units(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, np.ndarray]:
     """Unit vectors of all entries, one after another along a new first axis."""
-    sizes = [np.size(leaf) for leaf in like.values()]
+    sizes = [math.prod(shape) for shape in shapes.values()]
     parts: Sequence[np.ndarray] = np.split(np.eye(sum(sizes)), np.cumsum(sizes)[:-1], axis=1)
-    return {name: part.reshape(-1, *np.shape(like[name])) for name, part in zip(like, parts, strict=True)}
+    return {name: part.reshape(-1, *shapes[name]) for name, part in zip(shapes, parts, strict=True)}
 
 
 def _flat(theta: Theta) -> np.ndarray:

@@ -32,6 +32,7 @@ from credo.learning.held_back import Choice, held_back, joined
 from credo.learning.judgement import Judgement, judged_before
 from credo.learning.learned import Learned, Settings
 from credo.learning.new_classes import with_new_classes
+from credo.learning.reweighted import reweighted
 from credo.models.program import Model
 from credo.posterior import Mixture, Posterior
 
@@ -70,8 +71,10 @@ def online(
         coreset: rows of each batch that are held back from the posterior, kept, and learned last: on the way to each
             prediction the posterior is refined on all of them (Nguyen et al.), so that old tasks are not forgotten.
         choice: which rows are held back, "random" or "k-center" (those that are farthest from each other).
-        density: how draws, and flows, are handed on: "gaussian" (with all covariances where there are ten draws for
-            each of up to 2,000 numbers, else the variances alone), "diagonal" or "flow".
+        density: how draws, and flows, are handed on: by a "gaussian" that is fitted to them (with all covariances where
+            there are ten draws for each of up to 2,000 numbers, else the variances alone), a "diagonal" one, a "flow",
+            or as they are, by "weights" that follow the likelihood of each batch, which is exact while enough draws
+            have weight.
         seed: the same seed and the same batches give the same bits.
 
     >>> import credo
@@ -105,7 +108,7 @@ class Online:
     ) -> None:
         self.model, self.method = model, as_method(method)
         self.settings, self.learned = settings or Settings(), learned
-        _require_distribution(self.method)
+        require_distribution(self.method)
         self._lock = Lock()
 
     @classmethod
@@ -117,7 +120,7 @@ class Online:
                 "network with credo.models.regression(net) or credo.models.classification(net)"
             )
         chosen = settings or Settings()
-        for member in _members(posterior):
+        for member in _members(posterior) if chosen.density != "weights" else ():
             belief_of(member, chosen.density)
         evidence = None if chosen.forgetting < 1 else _log_evidence(posterior)
         num_data, drift = posterior.provenance.num_data, DriftAlarm(seed=chosen.seed)
@@ -155,6 +158,13 @@ class Online:
     def judgement(self) -> Judgement:
         """What the last batch was before it was learned: its log score, and classes that nobody had seen before."""
         return Judgement() if self.learned is None else self.learned.judgement
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For copies and pickles, which have a lock of their own."""
+        return {name: value for name, value in self.__dict__.items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _lock=Lock())
 
     def __repr__(self) -> str:
         return f"Online({type(self.method).__name__}, {self.num_updates} batches, {self.num_data:,} rows)"
@@ -264,6 +274,8 @@ class _Work:
         return self._updated(before, data, seed, 1.0)
 
     def _updated(self, before: Any, data: Data, seed: int, kept: float) -> Any:
+        if self.learner.settings.density == "weights":
+            return reweighted(before, data, kept=kept)
         learner, members = self.learner, _members(before)
         is_ensemble = isinstance(learner.method, DeepEnsemble)
         method = learner.method.method if isinstance(learner.method, DeepEnsemble) else learner.method
@@ -308,7 +320,7 @@ def _of_rows(posterior: Any, num_data: int) -> Any:
     return replace(posterior, provenance=replace(posterior.provenance, num_data=num_data))
 
 
-def _require_distribution(method: Method) -> None:
+def require_distribution(method: Method) -> None:
     """Refuse a method that leaves points or functions: there would be nothing to be the prior of the next batch."""
     inner = method.method if isinstance(method, DeepEnsemble) else method
     if isinstance(inner, MAP | MCDropout | Distilled):

@@ -104,12 +104,17 @@ class Model(Densities):
         data = self.suited(data)
         seen = data.only_labelled()
         # The values of x decide nothing here, so they are not copied.
-        x = jax.ShapeDtypeStruct(seen.x.shape, working_precision())
+        num_rows = max(seen.size, data.capacity or 0)
+        x = jax.ShapeDtypeStruct((num_rows, *seen.x.shape[1:]), working_precision())
         batch = Batch(x, seen.scaling.targets(seen.y), seen.size)  # type: ignore[arg-type]
         if self.check is not None:
             self.check(batch)
+        rows = RowShapes.of(batch, gaps=data.has_gaps, columns=data.names)
+        if self.rows is not None and self.rows == rows and self.inputs is None and self.trained is None:
+            # Nothing is left to look at: a loop of many fits binds its model once.
+            return self if self.rows.columns == rows.columns else replace(self, rows=rows)
         constants = NO_INPUTS if self.inputs is None else self.inputs.bound(data)
-        bound = replace(self, rows=RowShapes.of(batch, gaps=data.has_gaps, columns=data.names), constants=constants)
+        bound = replace(self, rows=rows, constants=constants)
         if self.trained is not None:
             bound = replace(bound, trained=None).freeze(self.trained(x))
         bound._look(lambda trace: check_program(trace, bound._bound.num))

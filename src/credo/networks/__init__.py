@@ -1,6 +1,7 @@
 """The functional model: any network as a pure function of its parameters, and a small zoo of networks."""
 
 from credo.networks.cnn import CNN
+from credo.networks.fourier import Fourier
 from credo.networks.functional import Network, functional, network_config
 from credo.networks.mlp import MLP
 from credo.networks.resnet import ResNet
@@ -14,6 +15,7 @@ from credo.networks.zoo import from_config, num_numbers
 __all__ = [
     "CNN",
     "MLP",
+    "Fourier",
     "Group",
     "Network",
     "ResNet",

@@ -6,9 +6,11 @@ from credo.plot.confusion import confusion
 from credo.plot.fans import fan
 from credo.plot.graph import graph
 from credo.plot.label_errors import label_errors
+from credo.plot.learning_curve import learning_curve
 from credo.plot.maps import class_map, maps
 from credo.plot.objective import objective
 from credo.plot.observed import observed
+from credo.plot.optimisation import belief, optimisation
 from credo.plot.pairs import pairs
 from credo.plot.prediction import bands
 from credo.plot.selective import risk_coverage, roc
@@ -18,6 +20,7 @@ from credo.plot.trade_off import trade_off
 
 __all__ = [
     "bands",
+    "belief",
     "calibration",
     "class_map",
     "comparison",
@@ -25,9 +28,11 @@ __all__ = [
     "fan",
     "graph",
     "label_errors",
+    "learning_curve",
     "maps",
     "objective",
     "observed",
+    "optimisation",
     "pairs",
     "ranks",
     "risk_coverage",

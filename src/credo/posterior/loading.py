@@ -114,6 +114,9 @@ def _scaling(stored: Stored, rows: RowShapes) -> Scaling:
         shape = stored.arrays[f"scaling/{name}"].shape
         if row is not None and not _fits(shape, row):
             raise LoadError(f"{stored.source} is damaged: {name} has the shape {shape}, and a row has {row}")
+    if found.y_mean.shape != found.y_scale.shape or not found.y_scale.size:
+        shapes = f"{found.y_mean.shape} and {found.y_scale.shape}"
+        raise LoadError(f"{stored.source} is damaged: y_mean and y_scale have the shapes {shapes}")
     return found
 
 

@@ -163,7 +163,7 @@ class Quantised(BasePosterior):
             raise LoadError(f"{stored.source} is damaged: its codes are of {nums} draws, in {', '.join(sorted(kinds))}")
         for name, leaf in codes.items():
             if leaf.dtype != np.int8:
-                stored.numbers(f"codes/{name}")
+                stored.numbers(f"codes/{name}", short=True)
             # One scale for an array, or one for each of its numbers.
             one_for_all = name in scale and scale[name].shape == ()
             stored.numbers(f"scale/{name}", shape=() if one_for_all else centre[name].shape, positive=True)

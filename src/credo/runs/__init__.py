@@ -1,9 +1,10 @@
-"""Runs: the fit of a table in a folder, and methods side by side on one table."""
+"""Runs: the fit of a table in a folder, what it learns later on, and methods side by side on one table."""
 
 from credo.runs.config import Config
 from credo.runs.prior import directions, prior_in_words, unlabelled_in_words
 from credo.runs.run import Prepared, Run, describe, is_run, prepare, require_free
 from credo.runs.simplified import compressed, distilled, trade_off_of
+from credo.runs.updating import updated
 
 __all__ = [
     "Config",
@@ -19,4 +20,5 @@ __all__ = [
     "require_free",
     "trade_off_of",
     "unlabelled_in_words",
+    "updated",
 ]

@@ -2,6 +2,7 @@
 
 run/config.toml                     every setting, readable by people and by `Config.read`
 run/columns.json                    what was done with each column of the table
+run/updates.json, online.json       what it has learned since its fit, and what it takes to go on
 run/manifest.json, arrays…          the posterior, as `posterior.save` writes it, and the checksums of all files
 run/checkpoint/                     the state from which an unfinished run continues
 """
@@ -33,6 +34,7 @@ from credo.models.program import Model
 from credo.posterior import Posterior
 from credo.posterior.loading import read_posterior
 from credo.runs.config import CONFIG, Config
+from credo.runs.history import UPDATES, Update, read_updates, to_json
 from credo.runs.prior import prior_in_words, prior_of
 from credo.tables.columns import Unknown
 from credo.tables.encoding import Encoding, as_table
@@ -97,6 +99,7 @@ class Run:
     config: Config
     encoding: Encoding
     posterior: Posterior
+    updates: tuple[Update, ...] = ()
 
     @classmethod
     def fit(cls, config: Config, folder: str | Path, **options: Any) -> "Run":
@@ -111,7 +114,11 @@ class Run:
             raise FileNotFoundError(f"{source} does not exist; name the folder of a run")
         if not is_run(source):
             raise LoadError(f"{source} is not a run of credo: it has no {CONFIG}")
-        return read_whole(source, lambda held: cls(source, *_begun(source, held), read_posterior(source, held)))
+
+        def read(held: Manifest) -> "Run":
+            return cls(source, *_begun(source, held), read_posterior(source, held), read_updates(source, held))
+
+        return read_whole(source, read)
 
     def predict(
         self, file: str | Path, *, level: float = 0.95, keep: Sequence[str] = (), unknown: Unknown = "error"
@@ -212,12 +219,14 @@ def describe(folder: str | Path) -> dict[str, Any]:
         made = run.posterior.provenance
         num = run.posterior.model.num_parameters
         state = f"{num:,} parameters, fitted to {made.num_data:,} rows in {made.seconds:.1f} s"
+        state += f", {len(run.updates)} update(s) included" if run.updates else ""
     return {
         "state": state,
         "finished": run is not None,
         "settings": {name: value for name, value in asdict(config).items() if value not in ("", (), {})},
         "prior": prior_in_words(config, encoding),
         "columns": dict(encoding.says),
+        "updates": [str(one) for one in run.updates] if run else [],
         "model": str(run.posterior.model.describe()) if run else "",
         "diagnostics": str(run.posterior.diagnostics) if run else "",
         "verdict": run.posterior.diagnostics.verdict if run else "",
@@ -247,9 +256,10 @@ def require_free(folder: Path, *, resume: bool, overwrite: bool) -> None:
         raise ValueError(f"{folder} exists and is not a run of credo; choose a new or empty folder")
 
 
-def files_of(config: Config, encoding: Encoding) -> dict[str, bytes]:
+def files_of(config: Config, encoding: Encoding, updates: Sequence[Update] = ()) -> dict[str, bytes]:
     """The files that a run has beside its posterior, by name."""
-    return {CONFIG: config.to_toml(), COLUMNS: encoding.to_json()}
+    files = {CONFIG: config.to_toml(), COLUMNS: encoding.to_json()}
+    return files | {UPDATES: to_json(updates)} if updates else files
 
 
 def _begun(folder: Path, held: Manifest) -> tuple[Config, Encoding]:

@@ -97,7 +97,7 @@ def _free(run: Run, folder: str | Path, overwrite: bool) -> Path:
 def _saved(run: Run, folder: Path, posterior: Posterior, overwrite: bool, **changes: Any) -> Run:
     """Another posterior of the same table as a run of its own."""
     config = replace(run.config, made_from=str(run.folder.resolve()), **changes)
-    files = files_of(config, run.encoding)
+    files = files_of(config, run.encoding, run.updates)
 
     def save(fresh: Path) -> None:
         for name, content in files.items():
@@ -108,7 +108,7 @@ def _saved(run: Run, folder: Path, posterior: Posterior, overwrite: bool, **chan
         # Others may have come first while the posterior was made simpler.
         require_free(folder, resume=False, overwrite=overwrite)
         put_together(folder, save)
-    return Run(folder, config, run.encoding, posterior)
+    return Run(folder, config, run.encoding, posterior, run.updates)
 
 
 def _own_table(config: Config) -> Path:

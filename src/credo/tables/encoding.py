@@ -153,6 +153,7 @@ class Encoding:
         """A table with its targets as `credo.Data`; rows without a target are unlabelled."""
         table = as_table(file)
         _require_column(table, self.target.name, "the target, which an evaluation needs")
+        self._require_columns(table)
         # Memory that is allocated but never written to costs nothing.
         shape = (table.max_rows, len(self.names))
         x = np.empty(shape, np.float64 if shape[0] * shape[1] <= MAX_DOUBLES else np.float32)
@@ -177,20 +178,33 @@ class Encoding:
             tasks=self.tasks,
         )
 
+    def new_classes(self, file: str | Path | Table) -> tuple[str, ...]:
+        """Classes of a table that are not among those of the target, in the order in which they come."""
+        table = as_table(file)
+        _require_column(table, self.target.name, "the target")
+        if not self.target.is_classes:
+            return ()
+        found = (label for batch in table.batches() for label in self.target.new_classes(batch[self.target.name]))
+        return tuple(dict.fromkeys(found))
+
     def inputs(
         self, file: str | Path | Table, *, unknown: Unknown = "error"
     ) -> Iterator[tuple[pl.DataFrame, np.ndarray]]:
         """A table in batches: the rows as they are, and their x. No target is needed."""
         table, read = as_table(file), 0
-        there = set(table.columns)
-        for column in self.columns:
-            if column.is_used and column.name not in there:
-                _require_column(table, column.name, "the network was fitted with it")
+        self._require_columns(table)
         for batch in table.batches():
             yield batch, self.encode(batch, unknown=unknown, rows=range(read + 1, read + 1 + len(batch)))
             read += len(batch)
         if read == 0:
             raise ValueError(f"{table.path} has names and no rows; add at least one row")
+
+    def _require_columns(self, table: Table) -> None:
+        """Refuse a table without a column that the network was fitted with; others may be absent."""
+        there = set(table.columns)
+        for column in self.columns:
+            if column.is_used and column.name not in there:
+                _require_column(table, column.name, "the network was fitted with it")
 
     def encode(
         self,

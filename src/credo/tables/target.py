@@ -1,7 +1,8 @@
 """The target: its task, and its values as numbers or class labels."""
 
 import math
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -82,6 +83,18 @@ class Target:
                 f"{', '.join(self.labels)}{nearest(str(found[place]), self.labels)}"
             )
         return places.to_physical().cast(pl.Int64).fill_null(MISSING_LABEL).to_numpy().astype(np.int32)
+
+    def new_classes(self, cells: pl.Series) -> list[str]:
+        """Labels among the cells that are no class yet, in the order in which they come."""
+        return [
+            label
+            for label in _canonical(clean(cells)).unique(maintain_order=True).drop_nulls()
+            if label not in self.labels
+        ]
+
+    def with_classes(self, new: Sequence[str]) -> "Target":
+        """The target with more classes, numbered after those that it has."""
+        return replace(self, task="multi-class", labels=(*self.labels, *new), why="as new classes came on the way")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""

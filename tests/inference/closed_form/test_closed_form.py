@@ -352,3 +352,25 @@ def test_noises_that_do_not_come_apart_are_refused():
 def test_settings_are_checked(settings):
     with pytest.raises(ValueError, match=next(iter(settings))):
         credo.ClosedForm(**settings)
+
+
+def test_few_rows_are_decomposed_as_they_are(monkeypatch):
+    """Fewer rows than weights in one block, against the same in blocks of four: posterior, draws' spread, evidence."""
+    x, y = some_data(6, 20)
+    model = credo.models.regression(MLP([], out=1), prior=credo.priors.normal(0.8), noise=0.3)
+    whole = credo.fit(model, (x, y), credo.ClosedForm())
+    monkeypatch.setattr(spectrum, "NUMBERS_PER_BLOCK", 4 * 21)
+    by_block = credo.fit(model, (x, y), credo.ClosedForm())
+    for one, other in zip(flat(whole), flat(by_block), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-5)
+    assert whole.diagnostics.log_evidence == pytest.approx(by_block.diagnostics.log_evidence, abs=1e-6)
+
+
+def test_the_evidence_of_few_rows_and_its_slope_are_those_of_the_weights():
+    rng = np.random.default_rng(0)
+    with jax.enable_x64(True):
+        arrays = jnp.asarray(30 * rng.normal(size=(5, 9))), jnp.asarray(rng.normal(size=5))
+        by_rows, by_weights = (
+            jax.value_and_grad(function, argnums=(0, 1))(*arrays) for function in (climbed.by_rows, climbed.by_weights)
+        )
+        jax.tree.map(lambda one, other: np.testing.assert_allclose(one, other, rtol=1e-8), by_rows, by_weights)

@@ -244,6 +244,7 @@ def test_arrays_that_do_not_fit_the_method_are_refused(data, unfinished, kind, c
     ("name", "value"),
     [
         ("step", "three"),
+        ("step", 999_999),
         ("num_kept", 1_000),
         ("group_size", 0),
         ("finished", 1),
@@ -254,7 +255,15 @@ def test_fields_that_do_not_fit_are_refused(data, unfinished, name, value):
     unit = sorted(unfinished.glob("checkpoint/0/*.json"))[0]
     content = {key: one for key, one in _files.read_json(unit).items() if key != "sha256"}
     _files.write_json(unit, content | {name: value})
-    with pytest.raises(credo.LoadError, match="damaged"):
+    with pytest.raises(credo.LoadError, match=r"damaged|does not fit the method"):
+        credo.fit(MODEL, data, NUTS, seed=3, checkpoint=unfinished, resume=True)
+
+
+def test_a_chain_does_not_go_on_as_another(data, unfinished):
+    """The file of one chain in the place of another's, checksum and all."""
+    one, other, *_ = sorted(unfinished.glob("checkpoint/0/*.json"))
+    other.write_bytes(one.read_bytes())
+    with pytest.raises(credo.LoadError, match="of other chains"):
         credo.fit(MODEL, data, NUTS, seed=3, checkpoint=unfinished, resume=True)
 
 

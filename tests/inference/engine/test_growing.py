@@ -59,6 +59,7 @@ def test_padding_counts_for_nothing_and_growing_compiles_nothing(name):
     np.testing.assert_allclose(found, predicted(model, some, method), rtol=1e-4)
     with compilations() as names:
         fewer = predicted(model, data.select(np.arange(5)).padded(CAPACITY), method)
+        predicted(model, data.select([0]).padded(CAPACITY), method)
         predicted(model, data.padded(CAPACITY), method)
     assert names == []
     assert not np.allclose(fewer, found, rtol=1e-3)

@@ -9,6 +9,10 @@ It is largest in q, so that its gradient in X and r, through which it depends on
 q: no decomposition is differentiated. The root of Σ⁻¹ comes from a QR decomposition of X above I, and not from XᵀX, of
 squared condition: single precision is enough to climb by.
 
+Where there are fewer rows than weights, the same holds of r ~ N(0, K), K = I + X Xᵀ = RᵀR, a smaller problem:
+
+    log p(D) = −½ rᵀ K⁻¹ r − Σ log |Rᵢᵢ| − Σ log noise − n/2 log 2π
+
 Bishop, "Pattern recognition and machine learning" (2006), 3.5; Harrison, Willes and Snoek, "Variational Bayesian last
 layers" (2024), who climb the same bound with a q that is learned along.
 """
@@ -49,14 +53,31 @@ def normal_of(design: Array, targets: Array) -> Normal:
     return Normal(jax.scipy.linalg.solve_triangular(root, half), root)
 
 
+def by_weights(design: Array, targets: Array) -> Array:
+    """log N(r; 0, I + X Xᵀ) up to the constant, as the ELBO at the posterior of the weights."""
+    q = normal_of(design, targets)
+    fit = jnp.sum((targets - design @ q.mean) ** 2) + jnp.sum(q.spread(design) ** 2)
+    return -0.5 * fit - q.kl()
+
+
+def by_rows(design: Array, targets: Array) -> Array:
+    """The same by K = I + X Xᵀ; its gradient is that of ½ |Xᵀα|² − ½ |R⁻ᵀX|² − αᵀr at a fixed α = K⁻¹r and R."""
+    fixed_design, fixed_targets = jax.lax.stop_gradient((design, targets))
+    root = jnp.linalg.qr(jnp.concatenate([fixed_design.T, jnp.eye(len(targets))]), mode="r")
+    half = jax.scipy.linalg.solve_triangular(root, fixed_targets, trans="T")
+    alpha = jax.scipy.linalg.solve_triangular(root, half)
+    value = -0.5 * jnp.sum(half**2) - jnp.sum(jnp.log(jnp.abs(jnp.diagonal(root))))
+    spread = jax.scipy.linalg.solve_triangular(root, design, trans="T")
+    slope = 0.5 * (jnp.sum((design.T @ alpha) ** 2) - jnp.sum(spread**2)) - alpha @ targets
+    return value + slope - jax.lax.stop_gradient(slope)
+
+
 def log_evidence(problem: Affine, theta: Theta, data: Batch) -> Array:
     """log p(D | theta), theta without the weights: all else that the model leaves open."""
     rows, num_targets = _counted(problem, theta, data)
     total = -jnp.sum(rows.log_noise)
     for design, targets in problem.regressions(rows):
-        q = normal_of(design, targets)
-        fit = jnp.sum((targets - design @ q.mean) ** 2) + jnp.sum(q.spread(design) ** 2)
-        total += -0.5 * fit - q.kl()
+        total += by_rows(design, targets) if design.shape[0] < design.shape[1] else by_weights(design, targets)
     return total - 0.5 * math.log(2 * math.pi) * num_targets
 
 

@@ -11,6 +11,7 @@ no other decomposition.
 """
 
 import math
+from collections.abc import Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -33,13 +34,13 @@ WIDEST, DEPTH = 30.0, 50.0
 
 
 class Spectrum(NamedTuple):
-    """XᵀX, Xᵀr and rᵀr of one regression, in the directions that the data know apart.
+    """XᵀX, Xᵀr and rᵀr of one regression, in the k directions that the data know apart: n, or as many as rows.
 
     Arguments:
-        values: λ, (n,); zero where only rounding is left.
-        vectors: V, (n, n).
-        along: b = Vᵀ Xᵀ r, (n,).
-        explained: b²/λ, (n,).
+        values: λ, (k,); zero where only rounding is left.
+        vectors: V, (n, k).
+        along: b = Vᵀ Xᵀ r, (k,).
+        explained: b²/λ, (k,).
         unexplained: |r⊥|².
         num: how many targets there are.
     """
@@ -59,6 +60,13 @@ class Spectrum(NamedTuple):
         explained = np.divide(along**2, values, out=np.zeros_like(values), where=known)
         return cls(values, vectors, along, explained, max(square - explained.sum(), 0.0), num)
 
+    @classmethod
+    def of_rows(cls, design: np.ndarray, targets: np.ndarray, num: int) -> "Spectrum":
+        """Of fewer rows than weights: X = U diag(√λ) Vᵀ."""
+        left, roots, right = np.linalg.svd(design, full_matrices=False)
+        part = left.T @ targets
+        return cls(roots**2, right.T, roots * part, part**2, max(targets @ targets - part @ part, 0.0), num)
+
     def log_evidence(self, tau: Any) -> np.ndarray:
         """log p(D | τ) for noise τ times as large as that of the rows, whose logarithms are not counted here: (…)."""
         tau2 = np.square(np.asarray(tau, np.float64))[..., None]
@@ -72,9 +80,9 @@ class Spectrum(NamedTuple):
         return (self.along / (tau2 + self.values)) @ self.vectors.T
 
     def offset(self, tau: Any, noise: np.ndarray) -> np.ndarray:
-        """√Σ ε of noise ε, (…, n)."""
+        """√Σ ε of noise ε, (…, n): what the data know nothing of stays as the prior has it."""
         tau2 = np.square(np.asarray(tau, np.float64))[..., None]
-        return (noise * np.sqrt(tau2 / (tau2 + self.values))) @ self.vectors.T
+        return noise + (noise @ self.vectors * (np.sqrt(tau2 / (tau2 + self.values)) - 1)) @ self.vectors.T
 
     def num_effective(self, tau: float) -> float:
         """Σ λ/(τ² + λ): how many directions the data know better than the prior does (MacKay, 1992)."""
@@ -91,22 +99,32 @@ class Sums(NamedTuple):
 def sums_over_rows(problem: Affine, theta: Theta, data: Batch) -> Sums:
     """One pass over the data, block of rows by block of rows."""
     num_rows, num_outputs = int(data.num_rows), math.prod(data.y.shape[1:])
+    seen = np.asarray(is_observed(data.y))[:num_rows].reshape(num_rows, num_outputs).sum(0)
+    nums = [int(seen[list(one.outputs)].sum()) for one in problem.blocks]
     numbers = sum(len(one.entries) * len(one.outputs) for one in problem.blocks)
     size = max(1, NUMBERS_PER_BLOCK // max(numbers, 1))
+    if num_rows <= size and all(num_rows * len(one.outputs) < len(one.entries) for one in problem.blocks):
+        (rows,) = _by_block(problem, theta, data, size)
+        pairs = zip(problem.regressions(rows), nums, strict=True)
+        return Sums([Spectrum.of_rows(*arrays, num) for arrays, num in pairs], float(rows.log_noise.sum()))
     widths = [len(one.entries) for one in problem.blocks]
     grams, products = [np.zeros((n, n)) for n in widths], [np.zeros(n) for n in widths]
     squares, log_noise = np.zeros(len(widths)), 0.0
-    for first in range(0, num_rows, size):
-        block: Any = _rows(problem, theta, data.x[first : first + size], data.y[first : first + size])
-        rows = Rows(*(np.asarray(part, np.float64)[: max(num_rows - first, 0)] for part in block))  # type: ignore[arg-type]
+    for rows in _by_block(problem, theta, data, size):
         log_noise += float(rows.log_noise.sum())
         for index, (design, targets) in enumerate(problem.regressions(rows)):
             grams[index] += design.T @ design
             products[index] += design.T @ targets
             squares[index] += targets @ targets
-    seen = np.asarray(is_observed(data.y))[:num_rows].reshape(num_rows, num_outputs).sum(0)
-    nums = [int(seen[list(one.outputs)].sum()) for one in problem.blocks]
     return Sums(list(map(Spectrum.of, grams, products, squares.tolist(), nums)), float(log_noise))
+
+
+def _by_block(problem: Affine, theta: Theta, data: Batch, size: int) -> Iterator[Rows]:
+    """Rows that count, in double precision, `size` at a time."""
+    num_rows = int(data.num_rows)
+    for first in range(0, num_rows, size):
+        block: Any = _rows(problem, theta, data.x[first : first + size], data.y[first : first + size])
+        yield Rows(*(np.asarray(part, np.float64)[: num_rows - first] for part in block))  # type: ignore[arg-type]
 
 
 @jax.jit

@@ -35,6 +35,7 @@ from credo._files import (
 from credo._folders import unwritable
 from credo._schema import Count, FileName, Positive, Seconds, Sha256, checked
 from credo.inference.engine.chain import Chain
+from credo.inference.plan import Plan
 from credo.typing import Tree
 
 RECORDS = ("draws", "infos", "warmup_infos")
@@ -69,8 +70,11 @@ class Stage:
         for path in self.folder.glob("*.json"):
             if not path.stem.isdecimal():
                 raise LoadError(f"{path} does not belong to a checkpoint; take it away")
-            units[int(path.stem)] = checked(path, require_unaltered(path, read_json(path)), Unit)
-            self.written[int(path.stem)] = Written(path, units[int(path.stem)])
+            unit = units[int(path.stem)] = checked(path, require_unaltered(path, read_json(path)), Unit)
+            for name, _ in (unit.state, *unit.records):
+                if not name.startswith(f"{path.stem}-"):
+                    raise LoadError(f"{path} is damaged: it is of other chains, and names {name}")
+            self.written[int(path.stem)] = Written(path, unit)
         if units:
             self.group_size, *others = {unit.group_size for unit in units.values()}
             if others or any(first % (self.group_size or 1) for first in units):
@@ -155,10 +159,13 @@ class Written:
             self.path.with_name(self.unit.state[0]).unlink(missing_ok=True)
         return Written(self.path, unit, {kind: len(getattr(first, kind)) for kind in RECORDS})
 
-    def restore_states(self, chains: Sequence["Chain"]) -> None:
-        """Move chains from step 0 to where the unit stood."""
+    def restore_states(self, chains: Sequence["Chain"], plan: Plan) -> None:
+        """Move chains from step 0 to where the unit stood, which must lie on their way."""
         if self.unit is None:
             return
+        if self.unit.step > plan.num_steps or self.unit.num_kept != plan.num_kept(self.unit.step):
+            place = f"{self.unit.num_kept} records at step {self.unit.step}"
+            raise LoadError(f"{self.path} does not fit the method: no chain of {plan.num_steps} steps has {place}")
         name, checksum = self.unit.state
         arrays = read_arrays(self.path.with_name(name), checksum)
         self._require_chains(arrays, len(chains))

@@ -86,7 +86,7 @@ class Driver:
         ]
         members = [chains[first : first + size] for first in range(0, len(chains), size)]
         for first, one in written.items():
-            one.restore_states(members[first // size])
+            one.restore_states(members[first // size], self.plan)
         units: list[Chain | Group] = list(chains)
         if size > 1:
             units = [Group.of(own, size, self.device(worker)) for worker, own in enumerate(members)]

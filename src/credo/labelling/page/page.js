@@ -220,13 +220,6 @@ function trouble(words) {
 
 // -- keys --------------------------------------------------------------------------------------------------
 
-// Classes that are digits are chosen by themselves, others by their place; two also as accepted and rejected.
-function keysOf(classes) {
-  if (classes.every((name) => /^[0-9]$/.test(name))) return classes.map((name) => [name]);
-  if (classes.length === 2) return [["1", "a"], ["2", "x"]];
-  return classes.map((_, number) => (number < 9 ? [String(number + 1)] : []));
-}
-
 function pressed(event) {
   const { key, target } = event;
   const isTyping = target.closest("input:not([type=checkbox]), textarea, select");
@@ -244,9 +237,8 @@ function controlled(key) {
 }
 
 function plain(key) {
-  const { classes } = state.session;
-  const place = keysOf(classes).findIndex((keys) => keys.includes(key));
-  if (place >= 0) return () => decide("label", classes[place]);
+  const { keys } = state.session;
+  if (Object.hasOwn(keys, key)) return () => decide("label", keys[key]);
   return {
     " ": () => decide("skip"), f: () => decide("flag"), n: () => decide("none"),
     b: () => $("believing").click(), "/": () => $("find").focus(), Backspace: undo, Escape: keep,
@@ -291,7 +283,7 @@ async function start() {
   $("pool").textContent = session.pool;
   document.body.dataset.pool = session.fingerprint;
   document.title = `${session.pool} – credo`;
-  makeClasses(session.classes, keysOf(session.classes), (name) => decide("label", name));
+  makeClasses(session.classes, session.keys, (name) => decide("label", name));
   outbox = new Outbox(session.fingerprint, post, told);
   // What a reload interrupted goes first, so that nothing is asked that was answered.
   await Promise.race([outbox.send(), new Promise((resolve) => setTimeout(resolve, 3000))]);

@@ -45,13 +45,14 @@ function drawn(card) {
 
 // A button for each class. They are made once, so that neither focus nor place is lost from card to card.
 export function makeClasses(classes, keys, choose) {
-  const buttons = classes.map((name, number) => {
-    const caps = keys[number].map((key) => element("kbd", { textContent: key }));
+  const buttons = classes.map((name) => {
+    const own = Object.keys(keys).filter((key) => keys[key] === name);
+    const caps = own.map((key) => element("kbd", { textContent: key }));
     const button = element("button", { type: "button" }, element("span", { className: "keys" }, ...caps),
       element("bdi", { className: "name", textContent: name }),
       element("span", { className: "bar" }, element("span", { className: "mean" }), element("span", { className: "whisker" })),
       element("span", { className: "share" }));
-    button.setAttribute("aria-keyshortcuts", keys[number].join(" "));
+    button.setAttribute("aria-keyshortcuts", own.join(" "));
     button.addEventListener("click", () => choose(name));
     return button;
   });

@@ -111,7 +111,7 @@ class Known:
 def _known(posterior: Any, paths: Sequence[str]) -> Known:
     model = posterior.model
     if hasattr(posterior, "root") and model.real_sites.issuperset(paths):
-        return of_gaussian(posterior, paths)
+        return _of_gaussian(posterior, paths)
     theta, weights = posterior.weighted_draws(NUM_DRAWS)
     if model.real_sites.issuperset(paths):
         drawn = {path: np.asarray(theta[path], np.float64) for path in paths}
@@ -135,7 +135,7 @@ def of_draws(draws: Theta, weights: np.ndarray) -> Known:
     return Known(mean, variance, covariance, len(weights))
 
 
-def of_gaussian(posterior: Any, paths: Sequence[str]) -> Known:
+def _of_gaussian(posterior: Any, paths: Sequence[str]) -> Known:
     """Σ = F Fᵀ with the rows of F = √Σ that belong to these arrays; what the root leaves out is known for certain."""
     mean, variance = posterior.moments()
 
