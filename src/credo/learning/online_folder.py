@@ -4,6 +4,7 @@ online.json      settings, method and counts; of a learner that holds rows back,
 kept-rows.safetensors    the rows that are held back, if any
 """
 
+import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
