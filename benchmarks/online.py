@@ -11,6 +11,7 @@ is that on the test images of all of them. Settings were chosen on permutations 
 import argparse
 from collections.abc import Iterator, Sequence
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 import credo
@@ -31,6 +32,7 @@ def main(options: Sequence[str] = ()) -> None:
     parser.add_argument("--tasks", type=int, default=NUM_TASKS)
     parser.add_argument("--steps", type=int, default=1000, help="of the optimiser, for each task")
     parser.add_argument("--seed", type=int, default=0, help="of the permutations")
+    parser.add_argument("--picture", help="a file to draw the accuracy over the tasks into")
     chosen = parser.parse_args(list(options))
     if chosen.mnist is None:
         drift()
@@ -45,16 +47,34 @@ def permuted_mnist(chosen: argparse.Namespace) -> None:
     """The average accuracy on all tasks so far, after each of them."""
     model = credo.models.classification(credo.networks.MLP([100, 100], out=10, activation="relu"))
     learner = credo.online(model, method_of(chosen.mnist, chosen.steps), coreset=chosen.coreset)
-    tests = []
+    tests, averages = [], []
     for task, (train, test) in enumerate(tasks(chosen.tasks, chosen.seed), 1):
         tests.append(test)
         posterior = learner.update(train)
         num = NUM_ON_THE_WAY if task < chosen.tasks else NUM_AT_THE_END
         found = [accuracy(posterior, one.select(np.arange(num))) for one in tests]
+        averages.append(100 * float(np.mean(found)))
         console.print(
-            f"after {task:2} tasks {100 * np.mean(found):.2f} %  (first {100 * found[0]:.1f}, "
-            f"last {100 * found[-1]:.1f}; {posterior.provenance.seconds:.0f} s)"
+            f"after {task:2} tasks {averages[-1]:.2f} %  (first {100 * found[0]:.1f}, last {100 * found[-1]:.1f}; "
+            f"{posterior.provenance.seconds:.0f} s)"
         )
+    if chosen.picture is not None:
+        draw(averages, chosen.picture)
+
+
+def draw(averages: Sequence[float], path: str) -> None:
+    """The average accuracy over the number of tasks, beside what was published for the last."""
+    figure, ax = plt.subplots(figsize=(6, 3.2), layout="constrained")
+    ax.plot(np.arange(1, len(averages) + 1), averages, marker="o", label="Laplace, Kronecker factors")
+    published = {"VCL": 90, "SI": 86, "EWC": 84, "Laplace, diagonal": 82}
+    for name, value in published.items():
+        ax.plot(NUM_TASKS, value, marker="_", markersize=14, color="0.4", linestyle="none")
+        ax.annotate(name, (NUM_TASKS, value), (-12, -3), textcoords="offset points", ha="right", color="0.4")
+    ax.set(xlabel="tasks learned", ylabel="average accuracy (%)", ylim=(80, 100), xlim=(0.5, NUM_TASKS + 0.5))
+    ax.legend(frameon=False, loc="lower left")
+    ax.spines[["top", "right"]].set_visible(False)
+    figure.savefig(path, dpi=150)
+    plt.close(figure)
 
 
 def tasks(num: int, seed: int) -> Iterator[tuple[credo.Data, credo.Data]]:
