@@ -113,7 +113,8 @@ NEW = credo.Data(X[:4], np.array([0, 1, 3, 3], np.int32))
         (1, VI),
         pytest.param(3, VI, marks=pytest.mark.full),
         pytest.param(1, credo.Laplace("full"), marks=pytest.mark.full),
-        (3, credo.Laplace("full")),
+        (3, credo.Laplace()),
+        pytest.param(3, credo.Laplace("full"), marks=pytest.mark.full),
     ],
 )
 def test_the_odds_of_the_old_classes_are_what_they_were(outputs, method):
