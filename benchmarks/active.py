@@ -92,7 +92,7 @@ def digits(options: Any) -> None:
     x, y = _digits()
     curves = {}
     # Random labels do not depend on those before them: their curve may begin late, and have larger steps.
-    rounds = {"bald": {"initial": 20, "batch": 10, "stop": 160}, "random": {"initial": 100, "batch": 20, "stop": 280}}
+    rounds = {"bald": {"initial": 20, "batch": 10, "stop": 220}, "random": {"initial": 100, "batch": 20, "stop": 360}}
     for name in options.strategies.split(","):
         runs = []
         for seed in _seeds(options, 5):
