@@ -9,6 +9,7 @@ import pytest
 import credo
 from credo import models, networks
 from credo.inference.registry import METHODS
+from credo.learning.online import _Work
 from tests.contract.test_double_precision import mostly_full
 from tests.contract.test_methods import TINY
 from tests.inference.engine.test_growing import compilations
@@ -149,12 +150,13 @@ def test_every_method_learns_on_or_says_why_not(name):
 
 
 @pytest.mark.parametrize("name", ["closed_form", "laplace", "bayes_by_backprop"])
-def test_updates_on_batches_of_one_size_compile_nothing(name):
+def test_learning_batches_of_one_size_compiles_nothing(name):
     x, y = rows(80)
     learner = credo.online(linear(), METHODS[name](**TINY[name]))
     learn(learner, x[:60], y[:60])
+    work, data = _Work(learner, False), learner._like_before((x[60:], y[60:]))
     with compilations() as names:
-        learn(learner, x[60:], y[60:])
+        work.next(learner.learned.belief, data, seed=1)
     assert not names
 
 
