@@ -33,7 +33,7 @@ NONE = (0.0,) * len(EXPONENTS)
 # Improbability, −log u, is counted in steps of this many nats: rows of one step are ranked by lot, which is as exact.
 STEP, NUM_STEPS = 0.05, 500
 # What the model says of itself counts as so many rows. With 200, a noise scale that is a fifth too small rings in half
-# of the streams; with none, nobody would notice a change that comes before the first row.
+# of the streams that are learned row by row; with none, nobody would notice a change that comes before the first row.
 OWN_WORD = 50
 
 
