@@ -44,6 +44,9 @@ def main(arguments: Sequence[str] = ()) -> None:
     parser.add_argument("--strategies", default="bald,random", help="on digits")
     parser.add_argument("--plot", default=None, help="a file for the learning curves of digits")
     parser.add_argument("--results", type=Path, default=Path("build/active.jsonl"), help="where runs are kept")
+    parser.add_argument(
+        "--baal", action="store_true", help="beside baal, which CREDO_PEERS must have (pip install baal)"
+    )
     parser.add_argument("--markdown", action="store_true")
     options = parser.parse_args(arguments)
     for name in options.only.split(","):
@@ -196,7 +199,7 @@ def timed(options: Any) -> None:
     table = new_table(title, "peer", "seconds", "of processor time")
     for name in ("credo, with what it compiles the first time", "credo, from then on, predictions included"):
         table.add_row(name, *(f"{seconds:.1f}" for seconds in _seconds(choice)))
-    if peers.interpreter() is not None:
+    if options.baal and peers.interpreter() is not None:
         probs = np.moveaxis(posterior.predict(pool, num_draws=NUM_DRAWS).functions, 0, 2)
         table.add_row("baal, from probabilities that are given", *(f"{seconds:.1f}" for seconds in _of_baal(probs)))
     show(table, markdown=options.markdown)
