@@ -148,3 +148,9 @@ def unwritable(folder: Path, error: OSError) -> CheckpointError:
         f"{folder} cannot be written to ({reason}); what it holds is still good: make room or mend its permissions, "
         "and continue with resume=True, or choose another folder"
     )
+
+
+def require_nothing_to_resume(resume: bool) -> None:
+    """Refuse to go on where no folder was named that one could go on from."""
+    if resume:
+        raise ValueError("resume=True goes on from a folder, and checkpoint names none: pass checkpoint='run/'")

@@ -1,6 +1,7 @@
 """Rows of inputs and targets, the scaling between the user's units and the network's, and example data sets."""
 
 from credo.data import datasets
+from credo.data.capacity import capacity_for
 from credo.data.data import Data, as_data, as_inputs, as_labels
 from credo.data.missing import filled, has_target, is_observed
 from credo.data.scaling import Scaling
@@ -14,6 +15,7 @@ __all__ = [
     "as_data",
     "as_inputs",
     "as_labels",
+    "capacity_for",
     "datasets",
     "filled",
     "has_target",

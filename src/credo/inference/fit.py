@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from credo import random
+from credo._folders import require_nothing_to_resume
 from credo._machine import memory_told
 from credo.data import Data, as_data
 from credo.inference.auto import Choice, choose
@@ -81,8 +82,7 @@ def fit(
         raise ValueError("start: the members of an ensemble set out from places of their own; pass no start")
     job = Job(train, held_out, seed, FitStages(progress=progress), start=start)
     if checkpoint is None:
-        if resume:
-            raise ValueError("resume=True goes on from a folder, and checkpoint names none: pass checkpoint='run/'")
+        require_nothing_to_resume(resume)
         return job.fit_chosen(models, choice, several)
     bound = [one.bind(train) for one in models]
     starts = None if start is None else _from_posterior(start, bound[0], choice.method.plan().num_chains)

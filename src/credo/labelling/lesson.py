@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from credo.data import Data, is_observed
+from credo.data import Data, capacity_for, is_observed
 from credo.inference.ensemble.deep_ensemble import DeepEnsemble
 from credo.inference.fit import fit
 from credo.inference.method import Method
@@ -106,7 +106,7 @@ def capacity(num: int) -> int:
     >>> capacity(3), capacity(33)
     (32, 64)
     """
-    return max(MIN_CAPACITY, 1 << (num - 1).bit_length())
+    return capacity_for(num, MIN_CAPACITY)
 
 
 def is_disputed(labels: np.ndarray) -> bool:

@@ -17,8 +17,8 @@ import numpy as np
 
 from credo._checks import require_at_least
 from credo._files import checksum_of
-from credo._folders import locked
-from credo.data import Data, as_inputs, filled, has_target
+from credo._folders import locked, require_nothing_to_resume
+from credo.data import Data, as_inputs, capacity_for, filled, has_target
 from credo.evaluation.scores import accuracy, nll, rmse
 from credo.inference.auto import Choice, choose
 from credo.inference.fit import fit
@@ -31,8 +31,6 @@ from credo.models.program import Model
 from credo.posterior import Posterior, load
 from credo.predictive import ClassPredictive
 
-# Where nobody says how many labels there will be, there is room for so many, then for twice as many, and so on.
-LEAST_CAPACITY = 64
 NO_ROWS = np.empty(0, np.int64)
 
 
@@ -130,8 +128,7 @@ def active(
     )
     first = loop.first_rows(initial)
     if checkpoint is None:
-        if resume:
-            raise ValueError("resume=True goes on from a folder, and checkpoint names none: pass checkpoint='run/'")
+        require_nothing_to_resume(resume)
         return loop.rounds(Answers(len(x)), first, resume=False)
     run = {"pool": [list(x.shape), checksum_of(x.tobytes())], "seed": seed, "batch": batch, "first rows": first}
     return loop.rounds(Answers(len(x), run, Path(checkpoint)), first, resume=resume)
@@ -258,7 +255,7 @@ class _Loop:
     def _fit(self, data: Data, number: int, folder: Path | None, before: Any) -> Posterior:
         room = self.most
         if self.stop is None or callable(self.stop):
-            room = min(self.num_rows, max(LEAST_CAPACITY, 2 ** (data.num_labelled - 1).bit_length()))
+            room = min(self.num_rows, capacity_for(data.num_labelled))
         seed = int(np.random.SeedSequence((self.seed, number)).generate_state(1)[0] >> 1)
         room = max(room, data.num_labelled)
         method = self.method

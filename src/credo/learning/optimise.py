@@ -17,15 +17,17 @@ from scipy.stats import qmc
 
 from credo import random
 from credo._checks import require_at_least, require_one_of
+from credo._folders import require_nothing_to_resume
 from credo._precision import working_precision
 from credo._progress import working
+from credo.data import capacity_for
 from credo.inference.auto import Choice
 from credo.inference.method import Method
 from credo.learning.evaluations import Evaluation, History, Notebook
 from credo.learning.optimum import EvaluationError, Optimum
 from credo.learning.search import NUM_BEST, Functions, as_acquisition, best_points, candidates
 from credo.learning.space import Point, Space
-from credo.learning.surrogate import FIRST_CAPACITY, Surrogate, check_noise
+from credo.learning.surrogate import Surrogate, check_noise
 from credo.models.program import Model
 from credo.posterior import Posterior
 
@@ -198,8 +200,8 @@ class Optimiser:
         if checkpoint is not None:
             self.notebook = Notebook(checkpoint, self._identity(acquisition), resume=resume)
             self._evaluations = self.notebook.found
-        elif resume:
-            raise ValueError("resume=True goes on from a folder, and checkpoint names none: pass checkpoint='run/'")
+        else:
+            require_nothing_to_resume(resume)
 
     def __enter__(self) -> "Optimiser":
         return self
@@ -319,8 +321,7 @@ class Optimiser:
         best = self._rows([known[index] for index in order])
         functions = _functions(posterior, self.acquisition.num_draws, self._key(len(rows)), self._sign)
         # Repeated rows change nothing, and keep the shape that was compiled.
-        num = FIRST_CAPACITY * 2 ** max(0, math.ceil(math.log2(len(rows) / FIRST_CAPACITY)))
-        asked = rows[np.minimum(np.arange(num), len(rows) - 1)]
+        asked = rows[np.minimum(np.arange(capacity_for(len(rows))), len(rows) - 1)]
         found = candidates(self.space, best, rng)
         return best_points(self.acquisition.score, functions, asked, found, self.space.continuous)
 

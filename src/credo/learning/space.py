@@ -174,7 +174,7 @@ class Space:
 
     def encode(self, points: Sequence[Point]) -> np.ndarray:
         """The coordinates of points, (points, width)."""
-        rows = [np.concatenate([one.encode(value) for one, value in self._pairs(point)]) for point in points]
+        rows = [np.concatenate(self._encoded(self._values(point))) for point in points]
         return np.stack(rows) if rows else np.zeros((0, self.width))
 
     def decode(self, rows: np.ndarray) -> list[Point]:
@@ -191,7 +191,9 @@ class Space:
 
     def to_plain(self, point: Point) -> list[float]:
         """A point as numbers for a file."""
-        return [one.to_plain(value) for one, value in self._pairs(point)]
+        values = self._values(point)
+        self._encoded(values)
+        return [one.to_plain(value) for one, value in zip(self.dimensions, values, strict=True)]
 
     def from_plain(self, numbers: Sequence[float]) -> Point:
         """A point that was numbers in a file."""
@@ -204,16 +206,16 @@ class Space:
     def _point(self, values: list[Any]) -> Point:
         return np.array(values, float) if self.names is None else dict(zip(self.names, values, strict=True))
 
-    def _pairs(self, point: Point) -> list[tuple[Dimension, Any]]:
-        """The values of a point, each checked by its dimension."""
-        values = self._values(point)
+    def _encoded(self, values: list[Any]) -> list[np.ndarray]:
+        """The coordinates of the values of a point; a ValueError names the one that has none."""
+        found = []
         for number, (one, value) in enumerate(zip(self.dimensions, values, strict=True)):
             try:
-                one.encode(value)
+                found.append(one.encode(value))
             except ValueError as error:
                 name = number if self.names is None else repr(self.names[number])
                 raise ValueError(f"x: its value of {name} {error}") from error
-        return list(zip(self.dimensions, values, strict=True))
+        return found
 
     def _values(self, point: Point) -> list[Any]:
         if self.names is None:

@@ -18,7 +18,7 @@ import numpy as np
 import numpyro.distributions as dist
 
 from credo import models, networks
-from credo.data import Data, Scaling
+from credo.data import Data, Scaling, capacity_for
 from credo.inference.auto import Choice
 from credo.inference.closed_form.closed_form import ClosedForm
 from credo.inference.fit import fit
@@ -38,8 +38,6 @@ NO_NOISE = 1e-3
 # Values farther below the median than so many times the distance of the best one above it are moved there.
 TEMPERED = 2.0
 METHOD = ClosedForm(num_steps=100, learning_rate=Cosine(0.1, 100))
-# Fits to growing data share what is compiled for this many rows, then for twice as many, and so on.
-FIRST_CAPACITY = 64
 
 
 @lru_cache
@@ -82,8 +80,7 @@ class Surrogate:
         """
         values = sign * tempered(sign * values)
         scaling = self._scaling(values)
-        capacity = FIRST_CAPACITY * 2 ** max(0, math.ceil(math.log2(len(rows) / FIRST_CAPACITY)))
-        data = Data(rows, values).with_scaling(scaling).padded(capacity)
+        data = Data(rows, values).with_scaling(scaling).padded(capacity_for(len(rows)))
         model = self.model or self._default(rows.shape[1], float(scaling.y_scale))
         method = self.method or (METHOD if self.model is None else "auto")
         return fit(model, data, method, seed=seed, progress=False)
