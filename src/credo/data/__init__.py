@@ -2,9 +2,10 @@
 
 from credo.data import datasets
 from credo.data.capacity import capacity_for
-from credo.data.data import Data, as_data, as_inputs, as_labels
+from credo.data.data import Data, as_data, as_inputs
 from credo.data.missing import filled, has_target, is_observed
 from credo.data.scaling import Scaling
+from credo.data.targets import as_labels
 from credo.data.tasks import NEW_TASK, TASK, packed_tasks, tasks_data
 
 __all__ = [

@@ -13,9 +13,10 @@ from numpy.typing import ArrayLike
 
 from credo._precision import working_precision
 from credo.data.arrays import numbers, require_finite
-from credo.data.missing import MISSING_LABEL, filled, has_target, is_observed
+from credo.data.missing import MISSING_LABEL, has_target, is_observed
 from credo.data.names import labels_of, order_of, per_column
 from credo.data.scaling import Scaling, fitted
+from credo.data.targets import as_labels, as_targets, class_names
 from credo.typing import Batch
 
 
@@ -79,7 +80,7 @@ class Data:
         tasks: Sequence[str] | None = None,
     ) -> None:
         inputs, columns = _inputs(x, names)
-        targets = _targets(y)
+        targets = as_targets(y)
         if len(inputs) != len(targets):
             raise ValueError(f"x has {len(inputs)} rows and y has {len(targets)}; pass one row of each per observation")
         if classes is not None:
@@ -96,7 +97,7 @@ class Data:
             target=own[0] if target is None and len(own) == 1 else target,
             unit=unit,
             units=per_column("units", units, inputs),
-            classes=_class_names(classes, targets),
+            classes=class_names(classes, targets),
             tasks=None if tasks is None else _task_names(tasks, inputs),
             scaling=fitted(inputs, targets, but_last=tasks is not None) if standardise else Scaling(),
             capacity=None,
@@ -182,7 +183,7 @@ class Data:
         >>> Data([1.0, 2.0, 3.0], [0, None, None]).with_targets([0, None, 1]).num_labelled
         2
         """
-        targets = _targets(y)
+        targets = as_targets(y)
         if len(targets) != self.size:
             raise ValueError(f"y has {len(targets)} rows, and there are {self.size} of x; pass one for each")
         if not self.standardise or targets.dtype.kind != "f":
@@ -342,16 +343,6 @@ def _inputs(x: ArrayLike, names: Sequence[str] | None = None) -> tuple[np.ndarra
     return inputs, columns
 
 
-def _class_names(classes: Sequence[str] | None, targets: np.ndarray) -> tuple[str, ...] | None:
-    if classes is None:
-        return None
-    if targets.dtype.kind == "f":
-        raise ValueError(f"classes names class labels, and y is {targets.dtype}; pass integer labels, or no classes")
-    if isinstance(classes, str) or len(classes) <= targets.max():
-        raise ValueError(f"classes is {classes!r}, and y has labels up to {targets.max()}; pass one name for each")
-    return tuple(map(str, classes))
-
-
 def _task_names(tasks: Sequence[str], x: np.ndarray) -> tuple[str, ...]:
     if isinstance(tasks, str) or x.ndim != 2 or not np.isin(x[:, -1], np.arange(-1, len(tasks))).all():
         raise ValueError(
@@ -359,16 +350,6 @@ def _task_names(tasks: Sequence[str], x: np.ndarray) -> tuple[str, ...]:
             "−1 for another task; credo.tasks_data makes that column"
         )
     return tuple(map(str, tasks))
-
-
-def as_labels(y: np.ndarray) -> np.ndarray:
-    """Whole numbers with NaN among them as labels with `MISSING_LABEL`; anything else as it is."""
-    if y.dtype.kind != "f":
-        return y
-    known = y[np.isfinite(y)]
-    if known.size == y.size or not np.array_equal(known, np.round(known)):
-        return y
-    return np.where(np.isfinite(y), y, MISSING_LABEL).astype(np.int32)
 
 
 def _with_unlabelled(
@@ -386,28 +367,3 @@ def _with_unlabelled(
     require_finite("unlabelled", more, names)
     missing = np.full((len(more), *y.shape[1:]), np.nan if y.dtype.kind == "f" else MISSING_LABEL)
     return np.concatenate([x, more.astype(x.dtype)]), np.concatenate([y, missing.astype(y.dtype)])
-
-
-def _targets(y: ArrayLike) -> np.ndarray:
-    targets = numbers("y", filled(y))
-    targets = targets[:, 0] if targets.ndim == 2 and targets.shape[1] == 1 else targets
-    if 0 in targets.shape[1:]:
-        raise ValueError(f"y has shape {targets.shape}, which holds no targets; pass at least one column")
-    if targets.dtype.kind == "f":
-        targets = targets.astype(np.result_type(targets.dtype, np.float32), copy=False)
-        require_finite("y", targets, gaps=True)
-    elif targets.dtype.kind == "b":
-        targets = targets.astype(np.int32)
-    elif max(-int(targets.min()) - 1, int(targets.max())) > np.iinfo(np.int32).max:
-        raise ValueError("y holds integers beyond 32 bits, too large for labels; pass floats for a regression")
-    _require_some(is_observed(targets))
-    return targets
-
-
-def _require_some(observed: np.ndarray) -> None:
-    """Refuse targets, or an output of several, of which none is there."""
-    if not observed.any():
-        raise ValueError("y has no value at all: all targets are missing; pass the target of at least one row")
-    empty = np.flatnonzero(~observed.reshape(len(observed), -1).any(axis=0))
-    if len(empty):
-        raise ValueError(f"y has no value in column {empty[0]}: all of that target are missing; leave the column out")
