@@ -10,6 +10,7 @@ from scipy import stats
 
 import credo
 from credo import random
+from credo.diagnostics import Status
 from credo.diagnostics._arviz import arviz
 from credo.diagnostics.chains import convergence, ebfmi
 from credo.posterior import Draws, Provenance
@@ -35,7 +36,7 @@ def good() -> Draws:
         "diverged": np.zeros((NUM_CHAINS, NUM_DRAWS), bool),
         "energy": rng.normal(size=(NUM_CHAINS, NUM_DRAWS)),
     }
-    provenance = Provenance({"name": "NUTS"}, seed=0, seconds=1.0, num_data=10)
+    provenance = Provenance(credo.NUTS().to_config(), seed=0, seconds=1.0, num_data=10)
     return Draws(model, theta, provenance, infos=infos, probes=X[:, None])
 
 
@@ -116,6 +117,7 @@ def test_arviz_is_imported_quietly():
 def test_good_chains_are_trusted(good):
     diagnostics = good.diagnostics
     assert diagnostics.advice == ()
+    assert diagnostics.status is Status.GREEN
     assert diagnostics.verdict.startswith("The chains agree about the functions")
     assert diagnostics.functions.rhat < 1.01
     assert diagnostics.functions.ess_bulk > 800
@@ -140,9 +142,13 @@ def test_one_chain_is_not_enough(good):
 
 
 def test_slow_chains_are_told_to_draw_more(good):
+    """Draws that are hardly independent are thinned: more of them kept would take memory for nothing."""
     walk = changed(good, lambda leaf: np.cumsum(leaf, axis=1) / 10)
     assert walk.diagnostics.functions.ess_bulk < 100
-    assert "effective draws of the functions; draw more" in walk.diagnostics.verdict
+    assert "another run would move the predictions by" in walk.diagnostics.verdict
+    assert walk.diagnostics.status is Status.RED
+    assert walk.diagnostics.remedy["thin"] > 1
+    assert "num_samples" not in walk.diagnostics.remedy
 
 
 @pytest.mark.parametrize("where", ["one place", "a place for each chain"])
@@ -165,7 +171,7 @@ def test_divergences_and_low_ebfmi_are_told(good):
     diverged, energy = good.infos["diverged"].copy(), np.cumsum(good.infos["energy"], axis=1)
     diverged[0, :12] = True
     verdict = replace(good, infos=good.infos | {"diverged": diverged, "energy": energy}).diagnostics.verdict
-    assert "12 divergent trajectories (1.0%); raise target_acceptance" in verdict
+    assert "12 divergent trajectories (1.0%); set target_acceptance=0.95" in verdict
     assert "is low: heavy tails" in verdict
 
 

@@ -194,7 +194,9 @@ def test_bad_questions_are_refused(correlated, one):
         (lambda: one.samples(random.key(0), "many"), "num must be a whole number"),
         (lambda: one.samples(random.key(0), 0), "num must be a whole number of at least 1, got 0"),
         (lambda: one.log_prob(np.zeros(ROWS + 1)), r"y has shape \(8,\), but the prediction is of shape \(7,\)"),
-        (lambda: one.log_prob(np.zeros((ROWS, 2))), r"y has shape \(7, 2\), but"),
+        (lambda: one.log_prob(np.zeros((ROWS, 3))), r"y has shape \(7, 3\), but"),
+        # A second column says which targets are only lower bounds, and nothing else.
+        (lambda: one.log_prob(np.full((ROWS, 2), 0.5)), "censored holds 0.5 in row 0"),
         (lambda: correlated.log_prob(np.zeros(ROWS)), r"y has shape \(7,\), but the prediction is of shape \(7, 3\)"),
     ]:
         with pytest.raises(ValueError, match=message):

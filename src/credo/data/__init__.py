@@ -1,11 +1,14 @@
 """Rows of inputs and targets, the scaling between the user's units and the network's, and example data sets."""
 
 from credo.data import datasets
+from credo.data.belonging import held_out
 from credo.data.capacity import capacity_for
-from credo.data.data import Data, as_data, as_inputs
+from credo.data.censoring import as_censored, joined, parted, require_uncensored
+from credo.data.data import Data
+from credo.data.given import as_data, as_inputs
 from credo.data.missing import filled, has_target, is_observed
 from credo.data.scaling import Scaling
-from credo.data.targets import as_labels
+from credo.data.targets import as_labels, as_numbers, as_whole
 from credo.data.tasks import NEW_TASK, TASK, packed_tasks, tasks_data
 
 __all__ = [
@@ -13,14 +16,21 @@ __all__ = [
     "TASK",
     "Data",
     "Scaling",
+    "as_censored",
     "as_data",
     "as_inputs",
     "as_labels",
+    "as_numbers",
+    "as_whole",
     "capacity_for",
     "datasets",
     "filled",
     "has_target",
+    "held_out",
     "is_observed",
+    "joined",
     "packed_tasks",
+    "parted",
+    "require_uncensored",
     "tasks_data",
 ]

@@ -12,11 +12,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from credo._precision import working_precision
-from credo.data.arrays import numbers, require_finite
-from credo.data.missing import MISSING_LABEL, has_target, is_observed
+from credo.data.belonging import as_counts, as_groups, as_times, held_out
+from credo.data.censoring import as_censored, joined
+from credo.data.from_torch import arrays_of
+from credo.data.missing import has_target, is_observed
 from credo.data.names import labels_of, order_of, per_column
+from credo.data.rows import inputs_and_names, task_names, with_unlabelled
 from credo.data.scaling import Scaling, fitted
-from credo.data.targets import as_labels, as_targets, class_names
+from credo.data.targets import as_labels, as_numbers, as_targets, class_names
 from credo.typing import Batch
 
 
@@ -44,6 +47,12 @@ class Data:
         units: the units of the columns of x.
         classes: names for the class labels 0, 1, …, shown in plots and reports.
         tasks: names of tasks, whose numbers are then the last column of x, never standardised: see `credo.tasks_data`.
+        censored: (N,) booleans, True where y is only a lower bound of the target: a duration that has not ended yet.
+        groups: (N,), equal for rows that belong together, such as those of a patient: no split cuts a group.
+        times: (N,), numbers or dates: the rows that a split holds out are then the latest.
+        counts: (N,), how often each row was seen: its likelihood to that power, so that 2 is the row twice. Any numbers
+            from zero on; a row with 0 is left out. They are replicates, not precisions.
+        columns: for each number of x the column of a table that it tells of, where one became several numbers.
 
     >>> data = Data([[1.0, 10.0], [3.0, 20.0]], [0.5, 1.5], standardise=True, names=["age", "dose"])
     >>> data
@@ -62,6 +71,11 @@ class Data:
     units: tuple[str, ...] | None
     classes: tuple[str, ...] | None
     tasks: tuple[str, ...] | None
+    censored: np.ndarray | None
+    groups: np.ndarray | None
+    times: np.ndarray | None
+    counts: np.ndarray | None
+    columns: tuple[str, ...] | None
     scaling: Scaling = field(init=False)
     capacity: int | None = field(init=False)
 
@@ -78,30 +92,56 @@ class Data:
         classes: Sequence[str] | None = None,
         unlabelled: ArrayLike | None = None,
         tasks: Sequence[str] | None = None,
+        censored: ArrayLike | None = None,
+        columns: Sequence[str] | None = None,
+        groups: ArrayLike | None = None,
+        times: ArrayLike | None = None,
+        counts: ArrayLike | None = None,
     ) -> None:
-        inputs, columns = _inputs(x, names)
+        inputs, own_names = inputs_and_names(x, names)
         targets = as_targets(y)
+        if censored is not None:
+            targets = as_numbers(targets).astype(np.result_type(targets.dtype, np.float32))
+            censored = as_censored(censored, targets)
         if len(inputs) != len(targets):
             raise ValueError(f"x has {len(inputs)} rows and y has {len(targets)}; pass one row of each per observation")
         if classes is not None:
             targets = as_labels(targets)
         if unlabelled is not None:
-            inputs, targets = _with_unlabelled(inputs, targets, unlabelled, columns)
-        own = labels_of(y) or ()
+            inputs, targets = with_unlabelled(inputs, targets, unlabelled, own_names)
+            censored = None if censored is None else np.pad(censored, (0, len(targets) - len(censored)))
+        own, often = labels_of(y) or (), as_counts(counts, len(inputs))
         # A frozen dataclass forbids assignment, even to its own constructor; its dictionary is open.
         self.__dict__.update(
             x=inputs,
             y=targets,
             standardise=standardise,
-            names=columns,
+            names=own_names,
             target=own[0] if target is None and len(own) == 1 else target,
             unit=unit,
             units=per_column("units", units, inputs),
             classes=class_names(classes, targets),
-            tasks=None if tasks is None else _task_names(tasks, inputs),
-            scaling=fitted(inputs, targets, but_last=tasks is not None) if standardise else Scaling(),
+            tasks=None if tasks is None else task_names(tasks, inputs),
+            censored=censored,
+            columns=per_column("columns", columns, inputs),
+            groups=as_groups(groups, len(inputs)),
+            times=as_times(times, len(inputs)),
+            counts=often,
+            scaling=fitted(inputs, targets, often, but_last=tasks is not None) if standardise else Scaling(),
             capacity=None,
         )
+
+    @classmethod
+    def from_torch(cls, dataset: Any, *, columns: tuple[str, str] | None = None, **options: Any) -> "Data":
+        """The rows of a PyTorch dataset or loader of pairs (x, y), or of a Hugging Face dataset; images as they come.
+
+        `columns` says which columns are x and y where their names do not tell; `options` are those of `Data` itself.
+
+        >>> Data.from_torch([([1.0, 2.0], 0), ([3.0, 4.0], 1)])
+        Data(2 rows; x: shape (2,); y: labels 0 to 1)
+        """
+        x, y, classes = arrays_of(dataset, columns)
+        return cls(x, y, **{"classes": classes} | options)
 
     @property
     def size(self) -> int:
@@ -115,13 +155,29 @@ class Data:
 
     @cached_property
     def labelled(self) -> np.ndarray:
-        """Which rows have a target, or some of their targets: (N,)."""
-        return np.asarray(has_target(self.y))
+        """Which rows have a target, or some of their targets, and were seen at all: (N,)."""
+        there = np.asarray(has_target(self.y))
+        return there if self.counts is None else there & (self.counts > 0)
 
     @property
     def num_labelled(self) -> int:
         """How many rows have a target: the N of the likelihood."""
         return int(self.labelled.sum())
+
+    @property
+    def outcomes(self) -> np.ndarray:
+        """The targets as metrics take them: y, beside a column of 1 where it is censored, if any may be."""
+        return joined(self.y, self.censored)
+
+    @property
+    def seen(self) -> np.ndarray:
+        """Which rows have a target that is no mere bound: (N,)."""
+        return self.labelled if self.censored is None else self.labelled & ~self.censored
+
+    @property
+    def scaled_outcomes(self) -> np.ndarray:
+        """The same as models take them, in standardised units."""
+        return joined(self.scaling.targets(self.y), self.censored)
 
     @property
     def has_gaps(self) -> bool:
@@ -153,8 +209,13 @@ class Data:
             rows = np.arange(max(self.capacity, num))
             seen = seen.select(np.where(rows < num, rows, 0))
         # Fresh arrays that nobody else writes to: JAX may take x as it is, where asarray would make two copies.
-        x, y = jax.device_put(seen.scaling.inputs(seen.x), may_alias=True), jnp.asarray(seen.scaling.targets(seen.y))
-        return Batch(x, y, num, num=None if self.capacity is None else num)
+        x, y = jax.device_put(seen.scaling.inputs(seen.x), may_alias=True), jnp.asarray(seen.scaled_outcomes)
+        found = Batch(x, y, num, num=None if self.capacity is None else num)
+        if seen.counts is None:
+            return found
+        total = float(seen.counts[:num].sum())
+        counts = jnp.asarray(seen.counts, working_precision())
+        return found._replace(total=total, counts=counts, mean_count=total / num)
 
     def padded(self, capacity: int) -> "Data":
         """The same rows, for fits to data that grow: what is compiled for one of them serves up to `capacity` rows.
@@ -172,13 +233,22 @@ class Data:
     def with_labels(self) -> "Data":
         """The same rows with class labels, where y holds whole numbers and gaps, for which NumPy has only floats."""
         labels = as_labels(self.y)
-        if labels is self.y:
+        return self if labels is self.y else self.with_unit(labels)
+
+    def with_unit(self, y: np.ndarray, unit: float = 1.0) -> "Data":
+        """The same rows with targets that the network sees in that unit, and not standardised; splits keep it.
+
+        >>> Data([1.0, 2.0], [100.0, 300.0], standardise=True).with_unit(np.array([100.0, 300.0]), 200.0).batch().y
+        Array([0.5, 1.5], dtype=float32)
+        """
+        scaling = replace(self.scaling, y_mean=np.zeros(()), y_scale=np.asarray(unit, np.float64))
+        if y is self.y and np.array_equal(scaling.y_scale, self.scaling.y_scale) and not np.any(self.scaling.y_mean):
             return self
-        scaling = replace(self.scaling, y_mean=np.zeros(()), y_scale=np.ones(()))
-        return self._changed(y=labels, scaling=scaling)
+        # Integers are not standardised in any case, and splits may scale their inputs anew.
+        return self._changed(y=y, scaling=scaling, standardise=self.standardise and y.dtype.kind != "f")
 
     def with_targets(self, y: ArrayLike) -> "Data":
-        """The same inputs, under the same scaling, with other targets; standardised numbers are scaled by the new ones.
+        """The same inputs, under the same scaling, with other targets, all seen; numbers are scaled by the new ones.
 
         >>> Data([1.0, 2.0, 3.0], [0, None, None]).with_targets([0, None, 1]).num_labelled
         2
@@ -187,9 +257,11 @@ class Data:
         if len(targets) != self.size:
             raise ValueError(f"y has {len(targets)} rows, and there are {self.size} of x; pass one for each")
         if not self.standardise or targets.dtype.kind != "f":
-            return self._changed(y=targets)
+            return self._changed(y=targets, censored=None)
         own = fitted(self.x[:1], targets)
-        return self._changed(y=targets, scaling=replace(self.scaling, y_mean=own.y_mean, y_scale=own.y_scale))
+        return self._changed(
+            y=targets, censored=None, scaling=replace(self.scaling, y_mean=own.y_mean, y_scale=own.y_scale)
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name not in _DERIVED}
@@ -212,7 +284,15 @@ class Data:
                 f"rows holds indices from {rows.min()} to {rows.max()}, and there are {self.size} rows; "
                 f"pass 0 to {self.size - 1}, or −{self.size} to −1 to count from the end"
             )
-        return self._changed(x=self.x[rows], y=self.y[rows])
+        others = {name: value[rows] for name in PER_ROW if (value := getattr(self, name)) is not None}
+        return self._changed(x=self.x[rows], y=self.y[rows], **others)
+
+    def followed_by(self, *others: "Data") -> "Data":
+        """The rows of several sets one after another, under the scaling of the first."""
+        whole = (self, *others)
+        known = [name for name in PER_ROW if all(getattr(one, name) is not None for one in whole)]
+        joined = {name: np.concatenate([getattr(one, name) for one in whole]) for name in ("x", "y", *known)}
+        return self._changed(**(dict.fromkeys(PER_ROW) | joined))
 
     def arranged(self, columns: Sequence[str] | None) -> "Data":
         """The same rows with their columns in that order, by name; as they are where there are no names.
@@ -223,26 +303,30 @@ class Data:
         order = order_of(self.names, columns)
         if order is None:
             return self
-        units = None if self.units is None else tuple(self.units[place] for place in order)
+        units, own = (
+            None if one is None else tuple(one[place] for place in order) for one in (self.units, self.columns)
+        )
         moments = {name: getattr(self.scaling, name) for name in ("x_mean", "x_scale")}
         scaling = replace(
             self.scaling, **{name: value[order] if value.ndim else value for name, value in moments.items()}
         )
-        return self._changed(x=self.x[..., order], names=tuple(columns or ()), units=units, scaling=scaling)
+        return self._changed(
+            x=self.x[..., order], names=tuple(columns or ()), units=units, columns=own, scaling=scaling
+        )
 
     def partition(self, train: ArrayLike, test: ArrayLike) -> tuple["Data", "Data"]:
         """Two sets of rows; if this set is standardised, so are both, by the scaling of `train` alone."""
         part = self.select(train)
         if self.standardise:
-            # The constructor fits the scaling to the rows that are left.
-            part = replace(part)._changed(capacity=self.capacity)
+            part = part._changed(scaling=fitted(part.x, part.y, part.counts, but_last=self.tasks is not None))
         return part, self.select(test).with_scaling(part.scaling)
 
     def split(self, fraction: float = 0.1, *, seed: int = 0, stratify: bool = False) -> tuple["Data", "Data"]:
-        """A random (train, test), with `fraction` of the rows for testing.
+        """A random (train, test), with `fraction` of the rows for testing; with `times` the latest ones.
 
-        `stratify` gives both parts the same share of every label, to within a row. Both have the same share of rows
-        without a target in any case, and at least one with.
+        Rows of one group, or of one time, stay together; parts may be a little larger or smaller for that. `stratify`
+        gives both parts the same share of every label, to within a row, where rows do not belong together. Both have
+        the same share of rows without a target in that case, and at least one with in any.
         """
         if not 0 < fraction < 1:
             raise ValueError(f"fraction is {fraction}; it is the share of rows for testing, between 0 and 1")
@@ -253,6 +337,9 @@ class Data:
                 f"stratify needs an integer label per row, and y is {self.y.dtype} of shape {self.y.shape}; "
                 "pass integer labels, or stratify=False"
             )
+        if self.times is not None or self.groups is not None:
+            in_test = held_out(self.groups, self.times, self.labelled, fraction, np.random.default_rng(seed))
+            return self.partition(~in_test, in_test)
         order = np.random.default_rng(seed).permutation(self.size)
         labelled = self.labelled[order]
         chosen = self._share_of(order[labelled], fraction, stratify)
@@ -278,9 +365,9 @@ class Data:
         target = " ".join(filter(None, [self.target, f"[{self.unit}]" if self.unit else None, kind]))
         outputs = f" × {self.y.shape[1]}" if self.y.ndim == 2 else ""
         scaled = "" if self.scaling.is_identity else "; standardised"
-        rows = f"{self.size} rows" + (
-            f", {self.size - self.num_labelled} unlabelled" if self.num_labelled < self.size else ""
-        )
+        num_bare, num_censored = self.size - self.num_labelled, 0 if self.censored is None else self.censored.sum()
+        rows = f"{self.size} rows" + (f", {num_bare} unlabelled" if num_bare else "")
+        rows += f", {num_censored} censored" if num_censored else ""
         return f"Data({rows}; x: {columns}; y: {target}{outputs}{scaled})"
 
     def _changed(self, **changes: Any) -> "Data":
@@ -290,80 +377,7 @@ class Data:
         return other
 
 
+# What rows may have beside x and y.
+PER_ROW = ("censored", "groups", "times", "counts")
 # What is computed from the rows: a copy may be about to change, and computes it anew.
 _DERIVED = ("_batches", "observed", "labelled")
-
-
-def as_data(data: Data | tuple[ArrayLike, ArrayLike], *, standardise: bool = False) -> Data:
-    """`Data` from a tuple (x, y); a `Data` that already has a scaling keeps it, whatever `standardise` says.
-
-    >>> as_data(([1.0, 2.0, 3.0], [0, 1, 1])).x.shape
-    (3, 1)
-    """
-    if isinstance(data, Data):
-        return replace(data, standardise=True) if standardise and data.scaling.is_identity else data
-    if not isinstance(data, tuple):
-        raise TypeError(f"data is of type {type(data).__name__}; pass credo.Data or a tuple (x, y)")
-    if len(data) != 2:
-        raise ValueError(f"data is a tuple of {len(data)}; pass two arrays, (x, y)")
-    return Data(*data, standardise=standardise)
-
-
-def as_inputs(
-    x: ArrayLike | Data, like: tuple[int, ...] | None = None, columns: Sequence[str] | None = None
-) -> np.ndarray:
-    """Inputs alone, checked, in the user's units: (N, …), each row of the shape `like` that rows had in training.
-
-    Columns with names are put into the order of `columns`, those of the training; others are taken as they stand.
-
-    >>> as_inputs([1, 2, 3], like=(1,)).shape
-    (3, 1)
-    """
-    inputs, names = (x.x, x.names) if isinstance(x, Data) else _inputs(x)
-    if inputs.ndim == 2 and (order := order_of(names, columns)) is not None:
-        inputs = inputs[:, order]
-    if like is not None and inputs.shape[1:] != tuple(like):
-        hint = "; for one row, pass x[None]" if tuple(like) in (inputs.shape, inputs.shape[:-1]) else ""
-        raise ValueError(
-            f"x has rows of shape {inputs.shape[1:]}, and the model was trained on rows of {tuple(like)}; "
-            f"pass x of shape (N, {', '.join(map(str, like))}){hint}"
-        )
-    return inputs
-
-
-def _inputs(x: ArrayLike, names: Sequence[str] | None = None) -> tuple[np.ndarray, tuple[str, ...] | None]:
-    """Checked inputs, and the names of their columns: a data frame brings its own."""
-    inputs = numbers("x", x)
-    inputs = inputs.astype(np.result_type(inputs.dtype, np.float32), copy=False)
-    inputs = inputs[:, None] if inputs.ndim == 1 else inputs
-    if 0 in inputs.shape[1:]:
-        raise ValueError(f"x has shape {inputs.shape}, which holds no columns; pass at least one")
-    columns = per_column("names", labels_of(x) if names is None else names, inputs)
-    require_finite("x", inputs, columns)
-    return inputs, columns
-
-
-def _task_names(tasks: Sequence[str], x: np.ndarray) -> tuple[str, ...]:
-    if isinstance(tasks, str) or x.ndim != 2 or not np.isin(x[:, -1], np.arange(-1, len(tasks))).all():
-        raise ValueError(
-            f"tasks is {tasks!r}, and the last column of x (shape {x.shape}) does not hold their numbers, 0, 1, …, or "
-            "−1 for another task; credo.tasks_data makes that column"
-        )
-    return tuple(map(str, tasks))
-
-
-def _with_unlabelled(
-    x: np.ndarray, y: np.ndarray, unlabelled: ArrayLike, names: Sequence[str] | None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Rows with a target, and after them those without."""
-    more = numbers("unlabelled", unlabelled)
-    more = more[:, None] if more.ndim == 1 else more
-    if more.shape[1:] != x.shape[1:]:
-        raise ValueError(
-            f"unlabelled has rows of shape {more.shape[1:]}, and x of {x.shape[1:]}; pass inputs like those"
-        )
-    if (order := order_of(labels_of(unlabelled), names, "unlabelled")) is not None:
-        more = more[:, order]
-    require_finite("unlabelled", more, names)
-    missing = np.full((len(more), *y.shape[1:]), np.nan if y.dtype.kind == "f" else MISSING_LABEL)
-    return np.concatenate([x, more.astype(x.dtype)]), np.concatenate([y, missing.astype(y.dtype)])

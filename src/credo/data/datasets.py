@@ -1,4 +1,4 @@
-"""Data sets: those that come with scikit-learn, toy problems, and readers for the UCI benchmark and MNIST."""
+"""Data sets: those of scikit-learn, toy problems, and readers for UCI, MNIST, CIFAR and folders of images."""
 
 import gzip
 import os
@@ -8,6 +8,8 @@ import numpy as np
 
 from credo._checks import require_at_least, require_one_of
 from credo.data.data import Data
+from credo.data.images import image_files, stacked, usual_shape
+from credo.data.missing import MISSING_LABEL
 
 _TARGETS = {
     "diabetes": "disease progression",
@@ -19,6 +21,7 @@ _TARGETS = {
 
 _UCI_SOURCE = "an archive of arrays <name>_X and <name>_y, made with np.savez from the files of the UCI repository"
 _MNIST_SOURCE = "the four gzipped IDX files of MNIST"
+_CIFAR_SOURCE = "the binary version of CIFAR, as its archive unpacks"
 _FASHION_SOURCE = "the four gzipped IDX files of Fashion-MNIST"
 
 
@@ -170,6 +173,71 @@ def mnist(folder: str | Path | None = None, *, fashion: bool = False, standardis
 
     train = part("train", standardise)
     return train, part("t10k", False).with_scaling(train.scaling)
+
+
+def cifar(folder: str | Path | None = None, *, classes: int = 10, standardise: bool = False) -> tuple[Data, Data]:
+    """CIFAR-10 or CIFAR-100 as (train, test): images (N, 32, 32, 3) in [0, 1], and labels.
+
+    Arguments:
+        folder: the folder that holds `cifar-10-batches-bin/` or `cifar-100-binary/`, as their archives unpack; by
+            default the environment variable CREDO_DATA.
+        classes: 10, or 100.
+        standardise: both parts by the mean and standard deviation of each channel in training.
+
+    >>> train, test = cifar()  # doctest: +SKIP
+
+    Reference: Krizhevsky, Learning multiple layers of features from tiny images, 2009.
+    """
+    if classes not in (10, 100):
+        raise ValueError(f"classes must be 10 or 100, got {classes!r}")
+    names = ["train"] if classes == 100 else [f"data_batch_{number}" for number in range(1, 6)]
+    place, test = ("cifar-100-binary", "test") if classes == 100 else ("cifar-10-batches-bin", "test_batch")
+
+    def part(names: list[str], standardise: bool) -> Data:
+        parts = [_read_cifar(_require_file(folder, f"{place}/{name}.bin", _CIFAR_SOURCE), classes) for name in names]
+        x, y = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+        return Data(x, y, target="object", standardise=standardise)
+
+    train = part(names, standardise)
+    return train, part([test], False).with_scaling(train.scaling)
+
+
+def images(
+    folder: str | Path,
+    *,
+    size: tuple[int, int] | None = None,
+    cache: str | Path | None = None,
+    standardise: bool = False,
+) -> Data:
+    """Pictures in a folder for each class: images (N, height, width, channels) in [0, 1], and labels by folder.
+
+    Arguments:
+        folder: with one folder for each class. Pictures beside these are unlabelled.
+        size: (height, width) of all; by default the most frequent one, to which the others are brought.
+        cache: an .npy file to write the numbers to: then only those of the minibatches at hand are in memory.
+        standardise: as for `Data`; needs all of them in memory.
+
+    >>> train = images("cats_and_dogs", size=(32, 32))  # doctest: +SKIP
+    """
+    files = image_files(folder)
+    classes = sorted({file.label for file in files if file.label is not None})
+    if not classes:
+        raise ValueError(f"{folder} holds images, and no folders of them: put those of each class into one of its own")
+    height, width, channels = usual_shape(files)
+    x = stacked(files, (*(size or (height, width)), channels), None if cache is None else Path(cache))
+    y = [MISSING_LABEL if file.label is None else classes.index(file.label) for file in files]
+    return Data(x, np.asarray(y, np.int32), target="class", classes=classes, standardise=standardise)
+
+
+def _read_cifar(path: Path, classes: int) -> tuple[np.ndarray, np.ndarray]:
+    """A binary file of CIFAR: for each image its labels, the last of them the finest, then red, green and blue."""
+    num_labels = 1 if classes == 10 else 2
+    content = np.fromfile(path, np.uint8)
+    if not content.size or content.size % (num_labels + 3072):
+        raise ValueError(f"{path} is not a binary file of CIFAR-{classes}; download it again")
+    rows = content.reshape(-1, num_labels + 3072)
+    x = rows[:, num_labels:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1) / np.float32(255)
+    return x, rows[:, num_labels - 1].astype(np.int32)
 
 
 def _read_idx(path: Path) -> np.ndarray:

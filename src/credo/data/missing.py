@@ -44,7 +44,7 @@ def filled(y: Any) -> Any:
             return np.where(is_observed(values), values, MISSING_LABEL).astype(np.int64)
         if values.dtype != object:
             return values
-        missing = np.vectorize(_is_nothing, otypes=[bool])(values)
+        missing = np.vectorize(is_nothing, otypes=[bool])(values)
     if not missing.any() or missing.all():
         return np.full(values.shape, np.nan) if values.size and missing.all() else values
     known = np.asarray(values[~missing].tolist())
@@ -55,6 +55,13 @@ def filled(y: Any) -> Any:
     return whole
 
 
-def _is_nothing(value: Any) -> bool:
-    # pandas' NA cannot be compared, not even with itself.
-    return value is None or type(value).__name__ == "NAType" or (isinstance(value, float) and value != value)
+def is_nothing(value: Any) -> bool:
+    """Whether a single value says that there is none.
+
+    >>> [is_nothing(value) for value in (None, float("nan"), 0.0)]
+    [True, True, False]
+    """
+    # pandas' NA and NaT cannot be compared, not even with themselves.
+    return (
+        value is None or type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and value != value)
+    )

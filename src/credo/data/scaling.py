@@ -1,6 +1,6 @@
 """Scaling: between the user's units and those that suit a network."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
@@ -72,7 +72,8 @@ def _is_identity(mean: np.ndarray, scale: np.ndarray) -> bool:
 
 def _affine(values: np.ndarray, mean: np.ndarray, scale: np.ndarray, precision: Any) -> np.ndarray:
     if _is_identity(mean, scale):
-        return values.astype(precision)
+        # What nobody can write to, such as a mapped file, may be taken as it is.
+        return values.astype(precision, copy=values.flags.writeable)
     scaled = _aligned(values.shape, np.dtype(precision))
     for rows in _blocks(values):
         centred = np.subtract(values[rows], mean, dtype=np.float64)
@@ -97,26 +98,43 @@ def _blocks(values: np.ndarray) -> list[Any]:
     return [slice(first, first + size) for first in range(0, len(values), size)]
 
 
-def fitted(x: np.ndarray, y: np.ndarray, *, but_last: bool = False) -> Scaling:
-    """The scaling to mean 0 and standard deviation 1; `but_last` leaves the last column of x as it is."""
-    x_mean, x_scale = _moments(x, tuple(range(x.ndim if x.ndim == 3 else x.ndim - 1)))
+def fitted(x: np.ndarray, y: np.ndarray, counts: np.ndarray | None = None, *, but_last: bool = False) -> Scaling:
+    """The scaling to mean 0 and standard deviation 1, of rows that were seen so often.
+
+    `but_last` leaves the last column of x as it is.
+    """
+    x_mean, x_scale = _moments(x, tuple(range(x.ndim if x.ndim == 3 else x.ndim - 1)), counts)
     if but_last:
         x_mean[-1], x_scale[-1] = 0.0, 1.0
     if y.dtype.kind != "f":
         return Scaling(x_mean, x_scale)
     if is_observed(y).all():
-        return Scaling(x_mean, x_scale, *_moments(y, (0,)))
+        return Scaling(x_mean, x_scale, *_moments(y, (0,), counts))
     # Each target by the rows in which it is there.
-    moments = [_moments(column[is_observed(column)], (0,)) for column in y.reshape(len(y), -1).T]
+    often = np.ones(len(y)) if counts is None else counts
+    there = [(column, is_observed(column)) for column in y.reshape(len(y), -1).T]
+    moments = [_moments(column[seen], (0,), None if counts is None else often[seen]) for column, seen in there]
     y_mean, y_scale = (np.reshape(values, y.shape[1:]) for values in zip(*moments, strict=True))
     return Scaling(x_mean, x_scale, y_mean, y_scale)
 
 
-def _moments(values: np.ndarray, axes: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
-    mean = np.mean(values, axis=axes, dtype=np.float64)
+def _squares(values: np.ndarray, mean: Any) -> Iterator[np.ndarray]:
+    """(values − mean)², block by block."""
+    for rows in _blocks(values):
+        yield np.square(np.subtract(values[rows], mean, dtype=np.float64))
+
+
+def _moments(
+    values: np.ndarray, axes: tuple[int, ...], counts: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     num_terms = np.prod([values.shape[axis] for axis in axes])
-    squares = (np.square(np.subtract(values[rows], mean, dtype=np.float64)).sum(axis=axes) for rows in _blocks(values))
-    scale = np.sqrt(sum(squares) / num_terms)
+    if counts is None:
+        mean = np.mean(values, axis=axes, dtype=np.float64)
+        scale = np.sqrt(sum(part.sum(axis=axes) for part in _squares(values, mean)) / num_terms)
+    else:
+        mean = np.asarray(np.average(values.mean(axis=axes[1:], dtype=np.float64), axis=0, weights=counts))
+        squares = np.concatenate([part.mean(axis=axes[1:]) for part in _squares(values, mean)])
+        scale = np.sqrt(np.average(squares, axis=0, weights=counts))
     # The mean of n equal numbers is off by up to n roundings: a column that spreads no more than that is constant.
     constant = scale <= num_terms * np.finfo(np.float64).eps * np.abs(mean)
     return np.asarray(mean), np.where(constant, 1.0, scale)

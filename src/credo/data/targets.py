@@ -37,12 +37,30 @@ def _require_some(observed: np.ndarray) -> None:
 
 def as_labels(y: np.ndarray) -> np.ndarray:
     """Whole numbers with NaN among them as labels with `MISSING_LABEL`; anything else as it is."""
+    return y if is_observed(y).all() else as_whole(y)
+
+
+def as_whole(y: np.ndarray) -> np.ndarray:
+    """Whole numbers as integers, which are never scaled; anything else as it is.
+
+    >>> as_whole(np.array([2.0, 0.0])), as_whole(np.array([0.5]))
+    (array([2, 0], dtype=int32), array([0.5]))
+    """
     if y.dtype.kind != "f":
         return y
     known = y[np.isfinite(y)]
-    if known.size == y.size or not np.array_equal(known, np.round(known)):
+    if not np.array_equal(known, np.round(known)) or np.any(np.abs(known) > np.iinfo(np.int32).max):
         return y
     return np.where(np.isfinite(y), y, MISSING_LABEL).astype(np.int32)
+
+
+def as_numbers(y: np.ndarray) -> np.ndarray:
+    """Integers as floats, with NaN where they are missing; floats as they are.
+
+    >>> as_numbers(np.array([2, MISSING_LABEL]))
+    array([ 2., nan])
+    """
+    return y if y.dtype.kind == "f" else np.where(is_observed(y), y, np.nan)
 
 
 def class_names(classes: Sequence[str] | None, targets: np.ndarray) -> tuple[str, ...] | None:

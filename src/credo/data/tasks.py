@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from credo.data.data import Data, as_data
+from credo.data.data import Data
+from credo.data.given import as_data
 from credo.data.scaling import Scaling, fitted
 
 # The number of a task that the model has not seen.
@@ -45,8 +46,17 @@ def tasks_data(sets: Any, tasks: ArrayLike | None = None, *, standardise: bool =
         raise ValueError(f"x has shape {whole.x.shape}, and a task column needs rows of numbers; flatten the rows")
     columns = None if whole.names is None else (*whole.names, TASK)
     units = None if whole.units is None else (*whole.units, "")
+    belongs = None if whole.columns is None else (*whole.columns, TASK)
     x = np.column_stack([whole.x, numbers])
-    return replace(whole, x=x, names=columns, units=units, tasks=names, standardise=standardise or whole.standardise)
+    return replace(
+        whole,
+        x=x,
+        names=columns,
+        units=units,
+        columns=belongs,
+        tasks=names,
+        standardise=standardise or whole.standardise,
+    )
 
 
 def packed_tasks(sets: Any, *, standardise: bool = False) -> Data:

@@ -43,12 +43,12 @@ class Densities(Traced):
         """What the activations of a batch take at once, at most."""
         return min(num_rows * self.bytes_per_row, max(ACTIVATION_BYTES, self.bytes_per_row))
 
-    def num_blocks(self, batch: Batch) -> int:
+    def num_blocks(self, batch: Batch, activation_bytes: int | None = None) -> int:
         """How many blocks of rows a batch is seen in: one, unless its activations would be too many at once."""
         if self.rows is None or batch.x.size <= FEW_INPUTS:
             return 1
-        num_rows = batch.x.shape[0]
-        return min(max(1, -(-num_rows * self.bytes_per_row // ACTIVATION_BYTES)), num_rows)
+        num_rows, limit = batch.x.shape[0], ACTIVATION_BYTES if activation_bytes is None else activation_bytes
+        return min(max(1, -(-num_rows * self.bytes_per_row // limit)), num_rows)
 
     # -- densities -------------------------------------------------------------------------------------------
 
@@ -65,15 +65,27 @@ class Densities(Traced):
 
     def log_likelihood(self, theta: Theta, batch: Batch, *, key: Key | None = None) -> Array:
         """Σ_batch log p(y | x, theta): what is inside the plate `data`. Local latents need a key."""
-        return self._log_sums(theta, batch, lambda: _given(key))[1]
+        return self._log_sums(theta, batch, lambda: _given(key), num_blocks=self.num_blocks(batch))[1]
 
-    def log_joint(self, theta: Theta, batch: Batch, *, key: Key | None = None) -> Array:
-        """log p(theta) + N/n · Σ_batch log p(y | x, theta): an unbiased estimate of the log joint density."""
-        log_prior, log_likelihood = self.log_parts(theta, batch, key=key)
+    def log_joint(
+        self, theta: Theta, batch: Batch, *, key: Key | None = None, activation_bytes: int | None = None
+    ) -> Array:
+        """log p(theta) + N/n · Σ_batch log p(y | x, theta): an unbiased estimate of the log joint density.
+
+        Arguments:
+            activation_bytes: what the activations may take at once; a larger batch goes block by block.
+        """
+        log_prior, log_likelihood = self.log_parts(theta, batch, key=key, activation_bytes=activation_bytes)
         return log_prior + log_likelihood
 
     def log_parts(
-        self, theta: Theta, batch: Batch, *, moments: tuple[Theta, Theta] | None = None, key: Key | None = None
+        self,
+        theta: Theta,
+        batch: Batch,
+        *,
+        moments: tuple[Theta, Theta] | None = None,
+        key: Key | None = None,
+        activation_bytes: int | None = None,
     ) -> tuple[Array, Array]:
         """The two terms of the log joint: log p(theta), and N/n · Σ_batch log p(y | x, theta).
 
@@ -89,23 +101,28 @@ class Densities(Traced):
             moments: means and variances of the unconstrained latents, by name; latents not named are not averaged.
             key: for local latents, drawn afresh; the average over keys is a lower bound on the log likelihood.
         """
-        log_prior, log_likelihood = self._log_sums(theta, batch, lambda: _given(key), moments)
-        return log_prior, batch.total / batch.num_rows * log_likelihood
+        num_blocks = self.num_blocks(batch, activation_bytes)
+        log_prior, log_likelihood = self._log_sums(theta, batch, lambda: _given(key), moments, num_blocks)
+        return log_prior, batch.scale * log_likelihood
 
     def _log_sums(
-        self, theta: Theta, batch: Batch, local: Callable[[], Key], moments: tuple[Theta, Theta] | None = None
+        self,
+        theta: Theta,
+        batch: Batch,
+        local: Callable[[], Key],
+        moments: tuple[Theta, Theta] | None = None,
+        num_blocks: int = 1,
     ) -> tuple[Array, Array]:
-        """log p(theta), and Σ_batch log p(y | x, theta), in blocks of rows if need be."""
-        num_blocks = self.num_blocks(batch)
+        """log p(theta), and Σ_batch log p(y | x, theta), in so many blocks of rows."""
         if num_blocks == 1:
             return self._log_sums_at_once(theta, batch, local, moments)
 
-        def terms(rows: Batch, own: Callable[[Key], Key]) -> Array:
-            return self._log_sums_at_once(theta, rows, lambda: own(local()), moments)[1]
+        def terms(theta: Theta, rows: Batch, own: Callable[[Key], Key]) -> Array:
+            return self._log_sums_at_once(theta, rows, lambda: own(local()))[1]
 
         # The prior does not look at the rows, and is not computed for every block.
         log_prior = self._log_sums_at_once(theta, rows_of(batch, 0, 1), local, moments)[0]
-        return log_prior, sum_by_block(terms, batch, num_blocks)
+        return log_prior, sum_by_block(terms, theta, batch, num_blocks)
 
     def _log_sums_at_once(
         self, theta: Theta, batch: Batch, local: Callable[[], Key], moments: tuple[Theta, Theta] | None = None
@@ -119,7 +136,7 @@ class Densities(Traced):
 
             log_prior, terms = self.views.log_rows(log_rows, batch, self._inputs_of(batch), keys)
             return log_prior, batch.sum(terms)
-        if self.summed_sites or batch.num is not None:
+        if self.summed_sites or batch.num is not None or batch.counts is not None:
             log_prior, terms = self._log_rows(theta, batch, local, moments)
             return log_prior, batch.sum(terms)
         trace, log_jacobian = self._trace(theta, batch.x, batch.y, local, self._inputs_of(batch))
@@ -174,7 +191,7 @@ def _bytes_per_row(model: Densities, precision: np.dtype) -> int:
 
     shapes = model._bound
     x = jax.ShapeDtypeStruct((_activations.NUM_ROWS, *shapes.x_shape[1:]), shapes.x_dtype)
-    y = jax.ShapeDtypeStruct((_activations.NUM_ROWS, *(shapes.y_shape or (0,))[1:]), shapes.y_dtype)
+    y = jax.ShapeDtypeStruct(shapes.batch_y_shape(_activations.NUM_ROWS), shapes.y_dtype)
     return _activations.bytes_per_row(log_likelihood, {**model.template, **model.xi_template}, x, y)
 
 

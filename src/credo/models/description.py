@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpyro.distributions as dist
 
+from credo import _html
 from credo.models.sites import constraint_of, is_factor, is_local, is_marginalised, is_summed, stripped
 
 
@@ -50,18 +51,24 @@ class Description:
         """How many numbers xi holds."""
         return sum(site.size for site in self.xi)
 
-    def __str__(self) -> str:
+    def cells(self) -> tuple[list[str], list[tuple[str, str, str, str]]]:
+        """Headings, and the text of the cells of each site and of the totals."""
         rows = [(site.name, str(site.shape), f"{site.size:,}", site.prior) for site in (*self.sites, *self.xi)]
         rows += [(site.name, str(site.shape), "per row", site.prior) for site in self.local]
         rows += [(site.name, str(site.shape or ""), "factor", site.prior) for site in self.factors]
         rows.append(("total", "", f"{self.num_parameters:,}", ""))
         rows += [("total xi", "", f"{self.num_xi:,}", "")] if self.xi else []
-        header = ("site", "shape", "numbers", "prior")
-        widths = [max(len(row[column]) for row in [header, *rows]) for column in range(4)]
-        lines = [
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in [header, *rows]
-        ]
-        return "\n".join(line.rstrip() for line in lines)
+        return ["site", "shape", "numbers", "prior"], rows
+
+    def _repr_html_(self) -> str:
+        return _html.notebook(_html.table(*self.cells(), numbers=(2,)))
+
+    def __str__(self) -> str:
+        headings, rows = self.cells()
+        lines = [headings, *rows]
+        widths = [max(len(row[column]) for row in lines) for column in range(4)]
+        padded = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in lines]
+        return "\n".join(line.rstrip() for line in padded)
 
 
 def describe(

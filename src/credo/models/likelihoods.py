@@ -149,9 +149,40 @@ class Heteroscedastic(Described):
         return _normal(mean, self.minimum + jax.nn.softplus(raw))
 
 
+@dataclass(frozen=True)
+class HeavyTailed(Described):
+    """y ~ StudentT(3 + tail, f(x), s(x)), log s(x) the second half of the network's outputs, tail ~ Gamma(2, 0.1).
+
+    A few targets far off do not pull the function, nor widen the noise of all others. The prior of the tail is that of
+    Juárez and Steel (2010); with more than three degrees of freedom the noise has a variance whatever the tail.
+    `minimum`, one number or one for each target, bounds the scale from below: see `credo.models.table`.
+    """
+
+    name = "heavy_tailed"
+    minimum: float | tuple[float, ...] = 1e-3
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.minimum, float):  # as JSON has it
+            object.__setattr__(self, "minimum", tuple(self.minimum))
+
+    def num_outputs(self, num_targets: int) -> int:
+        return 2 * num_targets
+
+    def draw(self, num_targets: int) -> Array:
+        prior = dist.Gamma(2.0, 0.1)
+        return numpyro.sample("tail", prior if num_targets == 1 else prior.expand([num_targets]).to_event(1))
+
+    def around(self, outputs: Array, drawn: Array) -> dist.Distribution:
+        mean, log_scale = jnp.split(outputs, 2, axis=-1)
+        df, scale = 3.0 + drawn, jnp.hypot(jnp.asarray(self.minimum), jnp.exp(log_scale))
+        if mean.shape[-1] == 1:
+            return dist.StudentT(df, mean[..., 0], scale[..., 0])
+        return dist.StudentT(df, mean, scale).to_event(1)
+
+
 def as_noise(noise: Any) -> Noise:
     """A noise model from what users pass: see `credo.models.regression`."""
-    if isinstance(noise, Fixed | FixedCovariance | Learned | Tuned | FullCovariance | Heteroscedastic):
+    if isinstance(noise, Fixed | FixedCovariance | Learned | Tuned | FullCovariance | Heteroscedastic | HeavyTailed):
         return noise
     if isinstance(noise, dist.Distribution):
         return _learned(noise)
@@ -169,7 +200,8 @@ def from_config(config: Mapping[str, Any]) -> Noise:
         return _fixed(np.asarray(arguments["scale"]))
     if name == "fixed_covariance":
         return _fixed(np.asarray(arguments["covariance"]))
-    others: dict[str, Callable[..., Noise]] = {one.name: one for one in (FullCovariance, Heteroscedastic, Tuned)}
+    kinds = (FullCovariance, Heteroscedastic, HeavyTailed, Tuned)
+    others: dict[str, Callable[..., Noise]] = {one.name: one for one in kinds}
     require_one_of(others, noise=name)
     return others[name](**arguments)
 
@@ -188,7 +220,8 @@ def check_targets(noise: Noise, num_targets: int) -> None:
 
 
 def _by_name(name: str) -> Noise:
-    known = {one.name: one for one in (Learned(dist.HalfNormal(1.0)), Tuned(), Heteroscedastic(), FullCovariance())}
+    named = (Learned(dist.HalfNormal(1.0)), Tuned(), Heteroscedastic(), HeavyTailed(), FullCovariance())
+    known = {one.name: one for one in named}
     require_one_of(known, noise=name)
     return known[name]
 

@@ -27,7 +27,7 @@ from credo.networks.symmetries import symmetries
 from credo.typing import Array, Theta
 
 # Site names that the models use themselves.
-RESERVED = ("y", "data", "noise", "noise_correlation")
+RESERVED = ("y", "data", "noise", "noise_correlation", "dispersion", "shares")
 
 
 def draw_weights(network: Network, prior: Prior, inputs: Mapping[str, Any] | None = None) -> Theta:

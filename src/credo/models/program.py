@@ -32,7 +32,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpyro.distributions import biject_to
 
-from credo import random
+from credo import _html, random
 from credo._checks import require_at_least
 from credo._concurrency import require_own_jax
 from credo._dataflow import dependencies
@@ -87,6 +87,8 @@ class Model(Densities):
         views: what the likelihood of a row is averaged over, from `credo.models.augmented`.
         recipe: the network and the prior that the model is made of; None for a program of the user's own.
         trained: values of params that are constants, as a function of an input batch, from `credo.models.last_layer`.
+        suits: data as the model takes them, in the unit and of the type that its likelihood has; refuses what it has no
+            density for. `credo.models.counts` and others of one kind of targets have it.
 
     >>> import numpyro, numpyro.distributions as dist
     >>> def program(x, y=None):
@@ -106,10 +108,10 @@ class Model(Densities):
         # The values of x decide nothing here, so they are not copied.
         num_rows = max(seen.size, data.capacity or 0)
         x = jax.ShapeDtypeStruct((num_rows, *seen.x.shape[1:]), working_precision())
-        batch = Batch(x, seen.scaling.targets(seen.y), seen.size)  # type: ignore[arg-type]
+        batch = Batch(x, seen.scaled_outcomes, seen.size)  # type: ignore[arg-type]
+        rows = RowShapes.of(batch, data)
         if self.check is not None:
-            self.check(batch)
-        rows = RowShapes.of(batch, gaps=data.has_gaps, columns=data.names)
+            self.check(batch._replace(y=rows.parted(batch.y)[0]))
         if self.rows is not None and self.rows == rows and self.inputs is None and self.trained is None:
             # Nothing is left to look at: a loop of many fits binds its model once.
             return self if self.rows.columns == rows.columns else replace(self, rows=rows)
@@ -147,7 +149,8 @@ class Model(Densities):
 
     def suited(self, data: Any) -> Data:
         """Data with targets of the kind that the model takes: labels, if it is one of classes."""
-        return as_data(data).with_labels() if self.labels else as_data(data)
+        found = as_data(data).with_labels() if self.labels else as_data(data)
+        return found if self.suits is None else self.suits(found)
 
     def like_training(self, data: Any) -> Data:
         """Suited data, with columns that have names in the order in which the model was bound to them."""
@@ -257,6 +260,15 @@ class Model(Densities):
 
     # -- theta ---------------------------------------------------------------------------------------------
 
+    def __str__(self) -> str:
+        if self.rows is not None:
+            return str(self.describe())
+        name = self.program.__name__ if self.config is None else self.config["model"]
+        return f"{name}: not bound to data yet; bind(data).describe() says what is drawn, and how many numbers that is"
+
+    def _repr_html_(self) -> str:
+        return _html.notebook(_html.code(str(self))) if self.rows is None else self.describe()._repr_html_()
+
     def describe(self) -> Description:
         """What is drawn, from which prior, and how many numbers that is."""
         example = self.example()
@@ -351,7 +363,8 @@ class Model(Densities):
         # Of a condition only its points are shown, not the weights, units and tables that it works with.
         shown = {name: value for name, value in self._whole.items() if "." not in name or name in self.summed_inputs}
         others = {name: value for name, value in self._whole.items() if name not in shown}
-        found = graph_of(partial(self.program, **others), example.x, example.y, shown)
+        y = self._bound.parted(example.y)[0]
+        found = graph_of(partial(self.program, **others), example.x, y, shown)
         return found if self.views is None else self.views.drawn(found)
 
     # -- xi ------------------------------------------------------------------------------------------------

@@ -8,10 +8,14 @@ from credo.models import augmentations, likelihoods, priors
 from credo.models.activations import activations, activations_from_config
 from credo.models.augmented import augmented
 from credo.models.classification import classification
+from credo.models.counts import counts
 from credo.models.noisy_labels import noisy_labels, noisy_labels_from_config
+from credo.models.ordinal import ordinal
+from credo.models.positive import positive
 from credo.models.program import Model
 from credo.models.regression import regression
 from credo.models.self_supervised import self_supervised, self_supervised_from_config
+from credo.models.shares import shares
 from credo.models.student import student, student_from_config
 from credo.models.task_heads import task_heads, task_heads_from_config
 from credo.models.tasks import tasks, tasks_from_config
@@ -19,6 +23,10 @@ from credo.models.tasks import tasks, tasks_from_config
 MODELS: dict[str, Callable[..., Model]] = {
     "regression": regression,
     "classification": classification,
+    "counts": counts,
+    "positive": positive,
+    "shares": shares,
+    "ordinal": ordinal,
     "activations": activations,
     "augmented": augmented,
     "self_supervised": self_supervised,
@@ -51,7 +59,8 @@ def from_config(config: Mapping[str, Any], net: Any = None) -> Model:
     require_one_of(MODELS, model=name)
     if name in REBUILT:
         return REBUILT[name](config, net)
-    arguments: dict[str, Any] = {"prior": priors.from_config(config["prior"])}
+    arguments = {key: value for key, value in config.items() if key not in ("model", "network")}
+    arguments["prior"] = priors.from_config(config["prior"])
     if "noise" in config:
         arguments["noise"] = likelihoods.from_config(config["noise"])
     return MODELS[name](net, **arguments)

@@ -25,6 +25,7 @@ from numpyro.primitives import Messenger
 
 from credo import random
 from credo._precision import in_working_precision, working_precision
+from credo.predictive.censored import Censored
 from credo.predictive.missing import observed_part
 from credo.typing import Array, Key, Theta
 
@@ -68,16 +69,23 @@ class Sites(Messenger):
         xi: unconstrained params by name.
         local_key: called if there is a local latent; None leaves it to the enclosing `seed` handler.
         gaps: whether rows of y may miss some of their targets, which are then left out of its law.
+        censored: which rows of y are only lower bounds, (rows,), whose density is P(Y ≥ y); None for none.
     """
 
     def __init__(
-        self, theta: Theta, xi: Theta, local_key: Callable[[], Key] | None = None, *, gaps: bool = False
+        self,
+        theta: Theta,
+        xi: Theta,
+        local_key: Callable[[], Key] | None = None,
+        *,
+        gaps: bool = False,
+        censored: Array | None = None,
     ) -> None:
         super().__init__(None)
         # theta may be of a fit in another precision.
         self.values = in_working_precision({**xi, **theta})
         self.local_key = local_key
-        self.gaps = gaps
+        self.gaps, self.censored = gaps, censored
         self.log_jacobian: Array = jnp.zeros(())
         self.num_local = 0
         self.types: dict[str, str] = {}
@@ -92,6 +100,8 @@ class Sites(Messenger):
         elif msg["name"] == "y":
             if self.gaps and msg["is_observed"]:
                 msg["fn"] = observed_part(msg["fn"], msg["value"])
+            if self.censored is not None and msg["is_observed"]:
+                msg["fn"] = Censored(msg["fn"], self.censored)
         elif is_marginalised(msg):
             msg["value"] = self.values.get(msg["name"], msg["value"])
         elif is_summed(msg):

@@ -15,6 +15,7 @@ from credo._checks import require_one_of
 from credo._concurrency import alone
 from credo._dataflow import dependencies
 from credo._precision import working_precision
+from credo.data import Data
 from credo.models.facts import Fact, fact_of
 from credo.models.inputs import NO_INPUTS, NUM_EXAMPLE_ROWS, Inputs, as_declared
 from credo.models.recipe import Recipe
@@ -46,6 +47,7 @@ class Traced:
     views: Views | None = None
     recipe: Recipe | None = field(default=None, compare=False)
     trained: Callable[[Any], Theta] | None = None
+    suits: Callable[[Data], Data] | None = None
 
     def __post_init__(self) -> None:
         require_one_of(("aleatoric", "epistemic"), local=self.local)
@@ -235,7 +237,7 @@ class Traced:
         example, given = self.example(), self._examples if inputs is None else inputs
         skip_y = handlers.substitute(substitute_fn=zeros_for_y)
         with alone(), handlers.trace() as trace, handlers.seed(rng_seed=key), skip_y, Sites({}, self.frozen_xi):
-            self.program(example.x, example.y, **given)
+            self.program(example.x, self._bound.parted(example.y)[0], **given)
         return trace
 
     def _look(self, read: Callable[[dict[str, Any]], T], inputs: Mapping[str, Any] | None = None) -> T:
@@ -256,7 +258,10 @@ class Traced:
         inputs: Mapping[str, Any] | None = None,
     ) -> tuple[dict[str, Any], Array]:
         """A run of the program at theta; without inputs, with some that stand for those on which y does not depend."""
-        sites = Sites(theta, self.frozen_xi, local or any_key, gaps=self.rows is not None and self.rows.gaps)
+        gaps, censored = self.rows is not None and self.rows.gaps, None
+        if self.rows is not None:
+            y, censored = self.rows.parted(y)
+        sites = Sites(theta, self.frozen_xi, local or any_key, gaps=gaps, censored=censored)
         given = self._examples if inputs is None else inputs
         # Every latent is given and nobody reads an unobserved y: the compiler drops what the seed draws.
         with alone(), handlers.trace() as trace, handlers.seed(rng_seed=0), sites, Masks(theta):

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
-from credo import random
+from credo import _html, random
 from credo._concurrency import require_own_jax
 from credo._precision import working_precision
 from credo._schema import Count, Seconds, Seed
@@ -44,6 +44,17 @@ class Provenance:
     why: str = ""
     compression: Compression | None = None
     precision: str = field(default_factory=lambda: str(working_precision()))
+
+    def cells(self) -> tuple[list[str], list[list[str]]]:
+        """Headings, and the text of the cells of each setting."""
+        settings = {
+            "method": self.method["name"],
+            "seed": self.seed,
+            "rows fitted": self.num_data,
+            "seconds": f"{self.seconds:.2f}",
+            "interrupted": "yes" if self.interrupted else "no",
+        } | {name: value for name, value in self.method.items() if name != "name"}
+        return ["setting", "value"], [[name, str(value)] for name, value in settings.items()]
 
 
 class Posterior(Protocol):
@@ -112,6 +123,9 @@ class BasePosterior:
         made, compression = self.provenance, self.provenance.compression
         since = f", compressed {compression.ratio:.0f}-fold by {compression.by}" if compression else ""
         return f"by {made.method.get('name', '?')} in {made.seconds:.1f} s{since}"
+
+    def _repr_html_(self) -> str:
+        return shown(self)
 
     def describe(self) -> str:
         """What it is and how it came about; of a compressed posterior also what that saved and lost."""
@@ -190,6 +204,13 @@ class BasePosterior:
     def save(self, folder: str | Path) -> None:
         """Write the posterior into a folder: arrays as safetensors, the rest as JSON. See `credo.load`."""
         save(self, folder)
+
+
+def shown(posterior: Any) -> str:
+    """What a notebook shows of anything with diagnostics and a provenance: whether it worked, and how it was made."""
+    found = posterior.diagnostics
+    verdict = _html.verdict(found.verdict, found.status)
+    return _html.notebook(_html.code(repr(posterior)), verdict, _html.table(*posterior.provenance.cells()))
 
 
 def at_least_one(default: int | None = None, **counts: int | None) -> int:

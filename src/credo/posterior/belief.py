@@ -1,6 +1,7 @@
 """A density of theta as the prior of what comes next: p(theta | D₁, D₂) ∝ p(D₂ | theta) p(theta | D₁)."""
 
 from dataclasses import dataclass
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -46,6 +47,7 @@ class Belief:
         offset = self.spread.offset_and_log_q(jnp.zeros(size))[0]
         return {name: leaf + offset[name] for name, leaf in self.centre.items()}
 
+    @partial(jax.jit, static_argnames="num")
     def draws(self, key: Key, num: int) -> Theta:
         """`num` draws of theta: every leaf gains a leading axis."""
 

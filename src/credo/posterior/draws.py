@@ -12,7 +12,7 @@ from credo._precision import working_precision
 from credo._schema import require_weights
 from credo.data import Scaling
 from credo.diagnostics import Diagnostics, diagnose_chains
-from credo.diagnostics._arviz import arviz
+from credo.diagnostics._arviz import inference_data
 from credo.diagnostics.exact import ExactEvidence, diagnose_exact
 from credo.models.program import Model
 from credo.posterior.base import BasePosterior, Provenance, at_least_one
@@ -138,9 +138,12 @@ class Draws(BasePosterior):
             return self.provenance.compression
         return diagnose_chains(self) if self.evidence is None else diagnose_exact(self.evidence, self.trace)
 
-    def to_arviz(self) -> "arviz.InferenceData":
-        """The draws in the units of the program, and the sampler's figures, as ArviZ InferenceData."""
-        return arviz.from_dict(posterior=self.constrained(), sample_stats=_arviz_names(self.infos or {}))
+    def to_arviz(self) -> Any:
+        """The draws in the units of the program, and the sampler's figures, as ArviZ takes them.
+
+        An `arviz.InferenceData` where ArviZ is 0.23, an `xarray.DataTree` where it is 1.x.
+        """
+        return inference_data(posterior=self.constrained(), sample_stats=_arviz_names(self.infos or {}))
 
     def canonical(self) -> "Draws":
         """The same functions, by weights that can be compared: units in one order, signs chosen, scales balanced.

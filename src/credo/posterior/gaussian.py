@@ -112,7 +112,8 @@ class Gaussian(Linearised):
         root = stored_root(stored, mean)
         found = stored.field("evidence", dict[str, Any])
         kinds: tuple[Any, ...] = (ElboEvidence, LaplaceEvidence, ExactEvidence)
-        kind = next((kind for kind in kinds if found.keys() == kind.__annotations__.keys()), ElboEvidence)
+        # What an earlier version saved lacks the fields that have come since, which have defaults.
+        kind = next((kind for kind in kinds if found.keys() <= kind.__annotations__.keys()), ElboEvidence)
         evidence = stored.field("evidence", kind)
         prediction = stored.field("prediction", Literal["draws", "linear", "probit"], "draws")
         return cls(mean=mean, root=root, evidence=evidence, prediction=prediction, **common)

@@ -7,7 +7,7 @@ moments in closed form.
 
 import math
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal, NamedTuple
 
 import jax
@@ -21,7 +21,7 @@ from credo.covariance import Root
 from credo.data import Scaling
 from credo.models.outputs import BinaryOutputs, ClassOutputs, CorrelatedOutputs, NormalOutputs, Outputs
 from credo.posterior.base import BasePosterior
-from credo.posterior.linearised import Linearisation, features_by_block, moments_by_block
+from credo.posterior.linearised import Linearisation, draws_by_block, features_by_block, moments_by_block
 from credo.predictive import ClassPredictive, Predictive, RegressionPredictive, streaming
 from credo.predictive.conditional import Conditional, ConditionalOf, covariance_of, mean_of
 from credo.predictive.marginal import index_of
@@ -295,15 +295,18 @@ def _total(moments: Sequence[streaming.Moments], shares: np.ndarray) -> streamin
 
 
 def _functions(prediction: Any, posterior: Linearised, num: int) -> np.ndarray:
-    """Functions drawn jointly over the rows: o* + J √Σ ε with one ε for each draw."""
+    """E[y | o] of functions drawn jointly over the rows, with one ε for each draw."""
     linear = posterior.linearisation
     prediction._refuse_if_large(num, "functions", (linear.num_outputs,))
-    outputs, _ = moments_by_block(linear, posterior.mean, posterior.root, prediction.inputs)
-    features = features_by_block(linear, posterior.mean, posterior.root, prediction.inputs)
-    noise = np.asarray(random.normal(random.key(posterior.provenance.seed), (features.shape[-1], num)))
-    drawn = jnp.moveaxis(jnp.asarray(outputs[..., None] + features @ noise), -1, 0)
-    means = jax.lax.map(lambda one: mean_of(linear.outputs.distribution(one)), drawn)
-    return prediction._to_units(np.asarray(means))
+    keys = jax.random.split(random.key(posterior.provenance.seed), num)
+    drawn = draws_by_block(linear, posterior.mean, posterior.root, keys, prediction.inputs)
+    return prediction._to_units(np.asarray(_means(linear.outputs, np.moveaxis(drawn, 1, 0))))
+
+
+@partial(jax.jit, static_argnums=0)
+def _means(outputs: Outputs, drawn: Array) -> Array:
+    """E[y | o] of drawn outputs, (draws, rows, K)."""
+    return jax.lax.map(lambda one: mean_of(outputs.distribution(one)), drawn)
 
 
 def _rows(outputs: np.ndarray, *more: np.ndarray) -> np.ndarray:

@@ -26,7 +26,7 @@ from credo.covariance.layers import Layer, layers_of
 from credo.covariance.root import Function
 from credo.models.outputs import Outputs, outputs_of
 from credo.models.program import Model
-from credo.typing import Array, Theta
+from credo.typing import Array, Key, Theta
 
 # Numbers that the Jacobian of one block of rows may hold.
 NUMBERS_PER_BLOCK = 2**23
@@ -77,6 +77,15 @@ def output_features(linearisation: Linearisation, mean: Theta, root: Root, x: Ar
     return root.output_features(linearisation.function(mean), mean, x)
 
 
+@partial(jax.jit, static_argnums=0)
+def output_draws(linearisation: Linearisation, mean: Theta, root: Root, keys: Key, x: Array) -> Array:
+    """o(x, theta*) + J √Σ ε, (rows, keys, K), with the ε that each key makes: no Jacobian is written out."""
+    mean, root = in_working_precision((mean, root))
+    function = linearisation.function(mean)
+    outputs, along = jax.linearize(lambda some: function(some, x), {name: mean[name] for name in root.names})
+    return jnp.moveaxis(jax.lax.map(lambda key: outputs + along(root.draw(key)), keys), 0, 1)
+
+
 # -- blocks of rows ---------------------------------------------------------------------------------------------
 
 
@@ -89,6 +98,13 @@ def moments_by_block(linearisation: Linearisation, mean: Theta, root: Root, x: n
 def features_by_block(linearisation: Linearisation, mean: Theta, root: Root, x: np.ndarray) -> np.ndarray:
     """`output_features` of many rows, block by block."""
     return _by_block(output_features, root.num_entries, linearisation, mean, root, x)
+
+
+def draws_by_block(linearisation: Linearisation, mean: Theta, root: Root, keys: Key, x: np.ndarray) -> np.ndarray:
+    """`output_draws` of many rows, block by block: each draw is one function of all of them."""
+    drawn = partial(output_draws, linearisation, mean, root, keys)
+    size = block_size(len(x), math.prod(x.shape[1:]), MAX_ROWS_PER_BLOCK)
+    return by_block(drawn, [x], size)
 
 
 def _by_block(function: Any, numbers: int, linearisation: Linearisation, mean: Theta, root: Root, x: np.ndarray) -> Any:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from credo import models, networks
+from credo._compilation_cache import keep_programs
 from credo._concurrency import require_own_jax
 from credo._files import LoadError, group_of
 from credo._folders import read_whole
@@ -66,6 +67,7 @@ def read_posterior(
 ) -> Any:
     """The posterior in a folder with that manifest; the others as in `load`."""
     require_own_jax()
+    keep_programs()
     if whole.posterior is None:
         raise LoadError(f"{source} holds a run that has not ended; fit it again with resume=True to continue")
     arrays = whole.arrays(source, checked(source / MANIFEST, whole.posterior.get("arrays"), FileName))

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from credo._blocks import each_row
-from credo.predictive import streaming
+from credo.predictive import first_rows, streaming
 from credo.predictive.marginal import Predictive
 
 # An average of probabilities above this has all the digits of float32; far below it they underflow to nothing.
@@ -15,6 +15,9 @@ SAFE_PROBABILITY = 1e-30
 
 class ClassPredictive(Predictive):
     """The marginal of class labels. Uncertainties are in nats."""
+
+    def _repr_html_(self) -> str:
+        return first_rows.shown(self, first_rows.OF_CLASSES)
 
     @cached_property
     def _moments(self) -> streaming.Moments:
@@ -34,6 +37,31 @@ class ClassPredictive(Predictive):
     def label(self) -> np.ndarray:
         """ŷ = argmax p̂, (data,)."""
         return np.argmax(self.probs, axis=-1)
+
+    def expected_costs(self, costs: Any) -> np.ndarray:
+        """Σ_c p̂(c | x) costs[c, d]: what each decision d costs on average, (data, decisions).
+
+        Arguments:
+            costs: (classes, decisions), what decision d costs where the class is c.
+        """
+        given = np.asarray(costs, np.float64)
+        if given.ndim != 2 or len(given) != self.probs.shape[1] or not np.isfinite(given).all():
+            raise ValueError(
+                f"costs has shape {given.shape}; pass a finite number for each of {self.probs.shape[1]} classes (rows) "
+                "and each decision (columns)"
+            )
+        return self.probs @ given
+
+    def decide(self, costs: Any) -> np.ndarray:
+        """The decision of least expected cost, (data,): by default decisions are labels, and `costs` is square.
+
+        >>> import credo
+        >>> data = credo.datasets.load("iris", standardise=True)
+        >>> posterior = credo.fit(credo.models.classification(credo.networks.from_text("linear", 3)), data, "map")
+        >>> int(np.sum(posterior.predict(data.x).decide([[0, 1, 1], [1, 0, 1], [1, 99, 0]]) == 1)) < 50
+        True
+        """
+        return np.argmin(self.expected_costs(costs), axis=1)
 
     @property
     def entropy(self) -> np.ndarray:

@@ -5,7 +5,7 @@ that another kind is registered here, or from outside.
 """
 
 from collections.abc import Callable
-from functools import singledispatch
+from functools import lru_cache, singledispatch
 from typing import Any, Protocol, TypeVar
 
 import jax
@@ -84,6 +84,11 @@ def is_discrete(conditional: Any) -> bool:
     return bool(getattr(conditional, "is_discrete", False))
 
 
+def output_shape(conditional: Conditional) -> tuple[int, ...]:
+    """Of the y of a row."""
+    return conditional.shape()[1:]
+
+
 def sample_of(conditional: Conditional, key: Key) -> Array:
     """One y for each row, with a key of any generator."""
     if is_discrete(conditional) and class_probs(conditional) is None:
@@ -114,7 +119,11 @@ def as_vector(values: Array) -> Array:
 
 def is_classes(conditional_of: ConditionalOf, draws: Theta, x: np.ndarray) -> bool:
     """Whether y is a class label, found without computing anything."""
-    return look(conditional_of, draws, x, lambda conditional: class_probs(conditional) is not None)
+    return look(conditional_of, draws, x, _has_class_probs)
+
+
+def _has_class_probs(conditional: Conditional) -> bool:
+    return class_probs(conditional) is not None
 
 
 def refuse_several_labels(conditional: Any) -> None:
@@ -130,17 +139,37 @@ def refuse_several_labels(conditional: Any) -> None:
 
 def is_normal(conditional_of: ConditionalOf, draws: Theta, x: np.ndarray) -> bool:
     """Whether each output is normal, given theta."""
-    return look(conditional_of, draws, x, lambda conditional: isinstance(each_output(conditional), dist.Normal))
+    return look(conditional_of, draws, x, _is_normal)
+
+
+def _is_normal(conditional: Conditional) -> bool:
+    return isinstance(each_output(conditional), dist.Normal)
 
 
 def look(conditional_of: ConditionalOf, draws: Theta, x: np.ndarray, question: Callable[[Conditional], T]) -> T:
-    """What a question about p(y | x, theta) of one draw and one row is answered with; nothing is computed."""
+    """What a question about p(y | x, theta) of one draw and one row is answered with; nothing is computed.
+
+    Arguments:
+        question: a function of a module: its answer is kept, since a prediction of one row takes less than a look.
+    """
+    theta = tuple((name, leaf.shape[1:], np.dtype(leaf.dtype)) for name, leaf in draws.items())
+    return _looked(question, conditional_of, theta, x.shape[1:], working_precision())
+
+
+@lru_cache(maxsize=64)
+def _looked(
+    question: Callable[[Conditional], T],
+    conditional_of: ConditionalOf,
+    theta: tuple[tuple[str, tuple[int, ...], np.dtype], ...],
+    row: tuple[int, ...],
+    precision: np.dtype,
+) -> T:
     found: list[T] = []
 
-    def ask(theta: Theta, row: Array) -> Array:
-        found.append(question(conditional_of(theta, row)))
+    def ask(theta: Theta, rows: Array) -> Array:
+        found.append(question(conditional_of(theta, rows)))
         return jnp.zeros(())
 
-    first = {name: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype) for name, leaf in draws.items()}
-    jax.eval_shape(ask, first, jax.ShapeDtypeStruct((1, *x.shape[1:]), working_precision()))
+    first = {name: jax.ShapeDtypeStruct(shape, dtype) for name, shape, dtype in theta}
+    jax.eval_shape(ask, first, jax.ShapeDtypeStruct((1, *row), precision))
     return found[0]

@@ -66,6 +66,11 @@ def cdf_of(law: Any, value: Array) -> Array:
     return levels if high is None else jnp.where(value >= high, 1.0, levels)
 
 
+def within(law: Any, value: Array) -> Array:
+    """The value, or the bound of y that it lies beyond."""
+    return jnp.clip(value, *_bounds(law))
+
+
 def _bounds(law: Any) -> tuple[Any, Any]:
     """The least and the greatest y, each None where there is none."""
     support = getattr(law, "support", None)
@@ -190,8 +195,8 @@ def by_samples(
 
 def name_without_cdf(conditional_of: ConditionalOf, draws: Theta, x: np.ndarray) -> str | None:
     """The name of the law of y, where it has no distribution function; None where it has one."""
+    return look(conditional_of, draws, x, _name_without_cdf)
 
-    def name(conditional: Conditional) -> str | None:
-        return None if has_cdf(conditional) else type(each_output(conditional)).__name__
 
-    return look(conditional_of, draws, x, name)
+def _name_without_cdf(conditional: Conditional) -> str | None:
+    return None if has_cdf(conditional) else type(each_output(conditional)).__name__

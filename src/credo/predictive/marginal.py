@@ -23,16 +23,19 @@ from credo._blocks import block_size, by_block
 from credo._checks import require_at_least, require_fraction
 from credo._machine import available_cores
 from credo._precision import in_working_precision, working_precision
-from credo.data import Scaling, filled, has_target, is_observed
-from credo.predictive import streaming
+from credo.data import Scaling, as_censored, filled, has_target, is_observed, joined, parted
+from credo.predictive import first_rows, streaming
 from credo.predictive.conditional import (
     ConditionalOf,
+    is_discrete,
     is_normal,
+    look,
     mean_of,
+    output_shape,
 )
 from credo.predictive.laws import by_samples, name_without_cdf, occurrences
 from credo.predictive.quantiles import bytes_per_row, quantiles
-from credo.typing import Array, Key, Theta, Tree
+from credo.typing import Key, Theta, Tree
 
 # Activations of a block of rows should stay in a core's cache: 4,096 rows of 50 units are 0.8 MB.
 MAX_ROWS_PER_BLOCK = 4096
@@ -101,13 +104,13 @@ class Predictive:
     def log_prob(self, y: Any) -> np.ndarray:
         """log p(y | x, D) = log Σᵢ wᵢ p(y | x, thetaᵢ) of each row, in the user's units.
 
-        Of a row that misses some of its outputs it is the density of the others. A row without a target has none, and
-        is refused: metrics leave such rows out.
+        Of a row that misses some of its outputs it is the density of the others, of a censored one log P(Y ≥ y). A row
+        without a target has none, and is refused: metrics leave such rows out.
         """
         targets = self.targets(y)
         observed = is_observed(targets)
         accumulator = streaming.LOG_MEAN_EXP if observed.all() else streaming.OBSERVED_LOG_MEAN_EXP
-        return self._fold_targets(accumulator, targets) - self._log_scale(observed)
+        return self._fold_targets(accumulator, targets) - self._log_scale(targets)
 
     def log_prob_by_draw(self, y: Any) -> np.ndarray:
         """log p(y | x, thetaᵢ) of every draw, (draws, data), in the user's units: what leave-one-out weighs."""
@@ -116,7 +119,7 @@ class Predictive:
         observed = is_observed(targets)
         function = partial(streaming.log_probs, self.conditional_of, not observed.all())
         by_row = self._by_block(function, np.asarray(self._in_model_units(targets)))
-        return by_row.T - self._log_scale(observed)
+        return by_row.T - self._log_scale(targets)
 
     def samples(self, key: Key, num: int) -> np.ndarray:
         """`num` draws of y from the marginal, (num, data, output…): a function first, then noise around it.
@@ -184,11 +187,7 @@ class Predictive:
     @cached_property
     def _target_shape(self) -> tuple[int, ...]:
         """The shape of y on these rows, (data, output…)."""
-
-        def zeros(draws: Theta, x: Array) -> Array:
-            return jnp.zeros(self.conditional_of({name: leaf[0] for name, leaf in draws.items()}, x).shape())
-
-        return (len(self), *jax.eval_shape(zeros, self.draws, self.x[:1]).shape[1:])
+        return (len(self), *look(self.conditional_of, self.draws, self.x, output_shape))
 
     @property
     def _unbiased(self) -> float:
@@ -201,12 +200,15 @@ class Predictive:
     def _to_units(self, values: np.ndarray) -> np.ndarray:
         return values
 
-    def _log_scale(self, observed: np.ndarray) -> Any:
+    def _log_scale(self, targets: np.ndarray) -> Any:
         return 0.0
 
 
 class RegressionPredictive(Predictive):
     """The marginal of numbers: moments, intervals, and where the uncertainty comes from."""
+
+    def _repr_html_(self) -> str:
+        return first_rows.shown(self, first_rows.OF_NUMBERS)
 
     @cached_property
     def _moments(self) -> streaming.Moments:
@@ -292,14 +294,27 @@ class RegressionPredictive(Predictive):
         """Whether the marginal itself is normal: one draw, with normal noise."""
         return self.num_draws == 1 and is_normal(self.conditional_of, self.draws, self.x)
 
+    @cached_property
+    def is_discrete(self) -> bool:
+        """Whether y is a whole number."""
+        return look(self.conditional_of, self.draws, self.x, is_discrete)
+
     def cdf(self, y: Any) -> np.ndarray:
         """F(y) = Σᵢ wᵢ P(Y ≤ y | x, thetaᵢ) of each output alone, (data, output…): uniform if the model is right.
 
         From samples, with a warning, where y has no distribution function. NaN where an output is missing.
         """
-        targets = self.targets(y)
+        targets = self.parted(self.targets(y))[0]
         levels, observed = self.with_cdf._fold_targets(streaming.CDF, targets), is_observed(targets)
         return levels if observed.all() else np.where(observed, levels, np.nan)
+
+    def cdf_by_draw(self, y: Any) -> np.ndarray:
+        """P(Y ≤ y | x, thetaᵢ) of every draw, (draws, data, output…), whose average over the draws is `cdf`."""
+        targets = self.parted(self.targets(y))[0]
+        self._refuse_if_large(self.num_draws, "distribution functions", targets.shape[1:])
+        known, function = self.with_cdf, partial(streaming.cdfs, self.with_cdf.conditional_of)
+        by_row = known._by_block(function, np.asarray(self._in_model_units(targets)))
+        return np.moveaxis(by_row, 1, 0)
 
     @cached_property
     def with_cdf(self) -> "RegressionPredictive":
@@ -311,19 +326,33 @@ class RegressionPredictive(Predictive):
         return RegressionPredictive(sampled, draws, self.x, weights=self.weights, scaling=self.scaling)
 
     def targets(self, y: Any) -> np.ndarray:
-        """y as an array of finite targets; of several outputs a row may miss some."""
+        """y as an array of finite targets; of several outputs a row may miss some.
+
+        Of one output it may have a second column, 1 where a row is censored: where y is only a lower bound.
+        """
+        found = np.asarray(filled(y))
+        if found.ndim == 2 and found.shape[1] == 2 and len(self._target_shape) == 1:
+            values, flags = found.T
+            return joined(self.targets(values), as_censored(flags, values))
         targets = super().targets(y)
         if targets.dtype.kind not in "iufb" or np.any(np.isinf(targets)):
             raise ValueError(f"y must hold finite numbers, got {targets.dtype} with infinite values")
         return targets
 
     def _in_model_units(self, y: np.ndarray) -> Any:
-        return self.scaling.targets(y.astype(np.float64))
+        y, censored = self.parted(y.astype(np.float64))
+        return joined(self.scaling.targets(y), censored)
+
+    def parted(self, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+        """Targets without their second column, and which are censored; None where there is no such column."""
+        return parted(targets) if targets.ndim > len(self._target_shape) else (targets, None)
 
     def _to_units(self, values: np.ndarray) -> np.ndarray:
         return self.scaling.y_mean + values * self.scaling.y_scale
 
-    def _log_scale(self, observed: np.ndarray) -> Any:
+    def _log_scale(self, targets: np.ndarray) -> Any:
+        values, censored = self.parted(targets)
+        observed = is_observed(values) if censored is None else ~censored
         logs = np.log(np.broadcast_to(self.scaling.y_scale, self._moments.mean.shape[1:]))
         if observed.all():
             return float(np.sum(logs))

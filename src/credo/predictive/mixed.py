@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from credo.predictive.censored import log_survival
 from credo.predictive.conditional import (
     Conditional,
     as_vector,
@@ -121,6 +122,11 @@ def _(conditional: Mixed) -> Array | None:
 @observed_log_prob.register
 def _(conditional: Mixed, y: Array) -> Array:
     return conditional.log_average(conditional.of_parts(lambda part: observed_log_prob(part, y)))
+
+
+@log_survival.register
+def _(conditional: Mixed, value: Array) -> Array:
+    return conditional.log_average(conditional.of_parts(lambda part: log_survival(part, value)))
 
 
 @covariance_of.register

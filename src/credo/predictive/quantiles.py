@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from credo.predictive.conditional import Conditional, ConditionalOf, each_output, is_discrete, look
-from credo.predictive.laws import cdf_of, has_icdf
+from credo.predictive.laws import cdf_of, has_icdf, within
 from credo.predictive.streaming import draw_of, over_draws
 from credo.typing import Array, Theta
 
@@ -50,7 +50,8 @@ def quantiles(conditional_of: ConditionalOf, weights: Array, levels: Array, draw
     def solve(level: Array) -> Array:
         low, high = _bisected(mixture_cdf, level, bracket(level))
         # A step of F is at a whole number: the last one up to `high`, since F(low) < level ≤ F(high).
-        return jnp.floor(high) if discrete else (low + high) / 2
+        # The last bracket may reach over a bound of y, by less than its own width.
+        return jnp.floor(high) if discrete else within(each_output(first), (low + high) / 2)
 
     return jnp.moveaxis(jax.lax.map(solve, levels), 0, 1)
 
@@ -96,9 +97,9 @@ def _bisected(cdf: Callable[[Array], Array], level: Array, bracket: Bracket) -> 
 
 def bytes_per_row(conditional_of: ConditionalOf, draws: Theta, x: np.ndarray, num_draws: int) -> int:
     """What the laws of all draws take for one row: twice their parameters, since F is computed beside them."""
+    return 2 * num_draws * look(conditional_of, draws, x, _bytes_of_parameters)
 
-    def of_one(conditional: Conditional) -> int:
-        leaves = jax.tree.leaves(each_output(conditional))
-        return sum(jnp.result_type(leaf).itemsize * jnp.size(leaf) for leaf in leaves)
 
-    return 2 * num_draws * look(conditional_of, draws, x, of_one)
+def _bytes_of_parameters(conditional: Conditional) -> int:
+    leaves = jax.tree.leaves(each_output(conditional))
+    return sum(jnp.result_type(leaf).itemsize * jnp.size(leaf) for leaf in leaves)

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 from jax.scipy.special import xlogy
 
 from credo._precision import in_working_precision
+from credo.predictive.censored import log_prob_of
 from credo.predictive.conditional import Conditional, ConditionalOf, as_vector, covariance_of, each_output, mean_of
 from credo.predictive.laws import cdf_of, sample_rows
 from credo.predictive.missing import observed_log_prob
@@ -72,7 +73,7 @@ CLASSES = _moments(mean_of, lambda conditional: class_entropy(mean_of(conditiona
 
 LOG_MEAN_EXP = Accumulator(
     start=lambda conditional, y: jnp.full(y.shape[0], -jnp.inf),
-    add=lambda carry, conditional, weight, y: jnp.logaddexp(carry, jnp.log(weight) + conditional.log_prob(y)),
+    add=lambda carry, conditional, weight, y: jnp.logaddexp(carry, jnp.log(weight) + log_prob_of(conditional, y)),
 )
 
 # The same of targets of which some outputs are missing.
@@ -121,9 +122,15 @@ def log_probs(conditional_of: ConditionalOf, gaps: bool, draws: Theta, x: Array,
 
     def of_draw(theta: Theta) -> Array:
         conditional = conditional_of(theta, x)
-        return observed_log_prob(conditional, y) if gaps else conditional.log_prob(y)
+        return observed_log_prob(conditional, y) if gaps else log_prob_of(conditional, y)
 
     return over_draws(of_draw, draws).T
+
+
+@partial(jax.jit, static_argnums=0)
+def cdfs(conditional_of: ConditionalOf, draws: Theta, x: Array, y: Array) -> Array:
+    """P(Y ≤ y | x, thetaᵢ) of each output alone, rows first: (rows, draws, output…)."""
+    return jnp.moveaxis(over_draws(lambda theta: cdf_of(each_output(conditional_of(theta, x)), y), draws), 0, 1)
 
 
 @partial(jax.jit, static_argnums=0)

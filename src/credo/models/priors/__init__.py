@@ -28,6 +28,7 @@ from credo.models.priors.regularizers import (
 )
 from credo.models.priors.scales import SHARED_BY
 from credo.models.priors.spheres import Givens, GivensAngles, UnitNorm, givens, unit_norm
+from credo.models.priors.table import Table, table
 from credo.models.priors.transferred import JointNormal, Transferred
 
 __all__ = [
@@ -59,6 +60,7 @@ __all__ = [
     "RadialLaplace",
     "Regularized",
     "ScaleMixture",
+    "Table",
     "Transferred",
     "UnitNorm",
     "Unnormalised",
@@ -88,6 +90,7 @@ __all__ = [
     "prior_at",
     "relevance",
     "scale_mixture",
+    "table",
     "terms_of",
     "unit_norm",
 ]

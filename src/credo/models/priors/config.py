@@ -18,6 +18,7 @@ from credo.models.priors.ordered import ordered
 from credo.models.priors.points import point
 from credo.models.priors.regularizers import group_lasso
 from credo.models.priors.spheres import givens, unit_norm
+from credo.models.priors.table import table
 from credo.models.priors.transferred import Transferred
 
 # What is stored as the name of its function and the numbers that it takes.
@@ -34,6 +35,7 @@ MAKERS: list[Callable[..., Prior]] = [
     unit_norm,
     givens,
     few,
+    table,
 ]
 
 
