@@ -25,7 +25,7 @@ def test_a_text_names_a_network(text, features, activation):
     ("text", "said"),
     [
         ("mpl:50", "did you mean 'mlp'"),
-        ("resnet", "write 'linear', 'mlp:50,50' or 'mlp:50,50,relu'"),
+        ("resnet", "write 'table', 'linear', 'mlp:50,50' or 'mlp:50,50,relu'"),
         ("", "is unknown"),
         ("linear:3", "no hidden layers to set"),
         ("mlp", "'' is not a number of units"),

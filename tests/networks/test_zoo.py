@@ -218,7 +218,10 @@ def test_shape_errors_name_both_shapes():
         (lambda: CNN(10, kernel_size=0), "kernel_size must be a whole number of at least 1"),
         (lambda: CNN(10, inputs=(28,)), "inputs must be .height, width."),
         (lambda: from_config({"name": "MPL", "features": [4], "out": 1}), "got 'MPL'; did you mean 'MLP'"),
-        (lambda: from_config({"features": [4]}), "network must be one of CNN, Fourier, MLP, ResNet, got None"),
+        (
+            lambda: from_config({"features": [4]}),
+            "network must be one of CNN, Exported, Fourier, MLP, ResNet, ShortcutMLP, got None",
+        ),
         (lambda: from_config({"name": "MLP", "depth": 3}), "config does not fit the arguments of MLP"),
     ],
 )

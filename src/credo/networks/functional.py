@@ -29,7 +29,7 @@ EVALUATION = {
 }
 _ACCEPTED = (
     "a flax.nnx module, a flax.linen module or (module, variables), an equinox module or (module, state), "
-    "or (apply, params) with apply(params, x) -> output"
+    "a torch.nn.Module, or (apply, params) with apply(params, x) -> output"
 )
 
 
@@ -60,8 +60,9 @@ def functional(net: Any, x: Any = None) -> Network:
 
     Arguments:
         net: a flax.nnx module, a flax.linen module or `(module, variables)`, an equinox module (it acts on
-            one example, so it is mapped over the rows of x) or `(module, state)`, a pair `(apply, params)`
-            with `apply(params, x) -> output` and any tree of arrays, or a `Network`, returned as it is.
+            one example, so it is mapped over the rows of x) or `(module, state)`, a `torch.nn.Module` (of real
+            numbers; see `from_torch` for others), a pair `(apply, params)` with `apply(params, x) -> output` and any
+            tree of arrays, or a `Network`, returned as it is.
         x: an example batch (n, ...), an array or a `jax.ShapeDtypeStruct`, of which only shape and dtype are used;
             needed for networks that do not know their input shape yet.
 
@@ -97,6 +98,10 @@ def _adapt(net: Any, x: Any) -> Network:
         return _from_linen(net, initial_variables(net, _example(net, x)))
     if is_equinox(net) and callable(net):
         return _from_equinox(net)
+    if is_of("torch", net) and callable(net):
+        from credo.networks.torch.importing import imported
+
+        return imported(net, _example(net, x))
     if isinstance(net, tuple) and len(net) == 2:
         first, second = net
         if isinstance(first, linen.Module):
@@ -122,7 +127,7 @@ def _from_nnx(net: Any) -> Network:
     def call(params: Tree, x: Array) -> Array:
         return nnx.merge(structure, params, frozen)(x, **flags)
 
-    return _network(net, call, nnx.to_pure_dict(trainable), config=network_config(net))
+    return as_network(_name(net), call, nnx.to_pure_dict(trainable), config=network_config(net))
 
 
 def is_trainable_variable(_: Any, value: Any) -> bool:
@@ -143,7 +148,7 @@ def _from_linen(module: Any, variables: Any) -> Network:
         with opened_linen():
             return module.apply({**variables, "params": params}, x, **flags)
 
-    return _network(module, call, variables["params"])
+    return as_network(_name(module), call, variables["params"])
 
 
 def initial_variables(module: Any, x: Any) -> Any:
@@ -153,8 +158,13 @@ def initial_variables(module: Any, x: Any) -> Any:
 
 
 def is_equinox(value: Any) -> bool:
+    return is_of("equinox", value)
+
+
+def is_of(package: str, value: Any) -> bool:
+    """Whether an object is of a class of that package, or of one that is derived from such a class."""
     # By name, so that an optional package is not imported just to find out that an object is not its own.
-    return any(base.__module__.partition(".")[0] == "equinox" for base in type(value).__mro__)
+    return any(base.__module__.partition(".")[0] == package for base in type(value).__mro__)
 
 
 def _from_equinox(module: Any, state: Any = None) -> Network:
@@ -181,16 +191,16 @@ def _from_equinox(module: Any, state: Any = None) -> Network:
             return jax.vmap(lambda row: network(row, **flags))(x)
         return jax.vmap(lambda row: network(row, state, **flags)[0])(x)
 
-    return _network(module, call, trainable, outputs_first=True)
+    return as_network(_name(module), call, trainable, outputs_first=True)
 
 
 def _from_pair(apply: Callable[[Tree, Array], Array], params: Tree) -> Network:
     arrays = jax.tree.map(lambda leaf: jnp.asarray(leaf) if isinstance(leaf, float) else leaf, params)
-    return _network(apply, apply, arrays)
+    return as_network(_name(apply), apply, arrays)
 
 
-def _network(
-    net: Any,
+def as_network(
+    name: str,
     call: Callable[[Tree, Array], Array],
     tree: Tree,
     *,
@@ -200,14 +210,14 @@ def _network(
     """The network `call(tree, x)`, whose parameters are the floating-point arrays of the tree."""
     named, structure = by_path(tree)
     # Copies: the caller may write into a NumPy array later, or donate the buffers of a module in training.
-    params = in_working_precision({name: np.array(leaf) for name, leaf in named if is_inexact(leaf)})
+    params = in_working_precision({path: np.array(leaf) for path, leaf in named if is_inexact(leaf)})
     if not params:
-        raise ValueError(f"{_name(net)} has no trainable parameters: none of its arrays is of a floating type")
+        raise ValueError(f"{name} has no trainable parameters: none of its arrays is of a floating type")
     if len(params) < sum(is_inexact(leaf) for _, leaf in named):
-        raise ValueError(f"two parameters of {_name(net)} have the same path: take the dots out of its keys")
+        raise ValueError(f"two parameters of {name} have the same path: take the dots out of its keys")
 
     def apply(theta: Theta, x: Array) -> Array:
-        values = [theta[name] if name in params else leaf for name, leaf in named]
+        values = [theta[path] if path in params else leaf for path, leaf in named]
         # Convolutions refuse numbers of mixed precision, and a network may give its outputs a precision of their own.
         values, x = in_working_precision((values, x))
         return in_working_precision(call(jax.tree_util.tree_unflatten(structure, values), x))

@@ -142,6 +142,8 @@ def num_numbers(config: Mapping[str, Any], shape: Sequence[int]) -> int:
     >>> num_numbers({"name": "MLP", "features": [50], "out": 1}, (2, 3))
     251
     """
+    if "shapes" in config:  # of an imported network: they are written down
+        return sum(map(math.prod, config["shapes"].values()))
 
     def made() -> Any:
         net = from_config(config)
