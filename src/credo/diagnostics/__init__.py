@@ -2,5 +2,15 @@
 
 from credo.diagnostics.base import Diagnostics
 from credo.diagnostics.chains import ChainDiagnostics, Convergence, convergence, diagnose_chains, ebfmi
+from credo.diagnostics.status import Answer, Status
 
-__all__ = ["ChainDiagnostics", "Convergence", "Diagnostics", "convergence", "diagnose_chains", "ebfmi"]
+__all__ = [
+    "Answer",
+    "ChainDiagnostics",
+    "Convergence",
+    "Diagnostics",
+    "Status",
+    "convergence",
+    "diagnose_chains",
+    "ebfmi",
+]

@@ -22,17 +22,29 @@ GOOD_K, BAD_K = 0.5, 0.7
 # the prior's sd, nothing was learned.
 POINT, PRIOR = 1e-3, 0.9
 NUM_PRIOR_DRAWS = 16
+# Standard errors of q's own means, in its sds, and of its sds: above this, q is not what its family can reach.
+UNSETTLED = 0.1
 # The last two tenths of the trace are compared.
 TENTHS = 10
 
 
 @dataclass(frozen=True)
 class ElboEvidence:
-    """What draws from q say about it: the ELBO with its standard error, and Pareto k̂; None if not known."""
+    """What is known of q beside its numbers; None if it is not.
+
+    Arguments:
+        elbo, elbo_error, k_hat: from its draws, the ELBO with its standard error, and Pareto k̂.
+        sd_off: from them too, how far an sd of q may be from that of the posterior in the worst direction, relative.
+        mean_error, sd_error: Monte Carlo errors of its own means, in its sds, and of its sds, relative: from the two
+            halves of the steps that it is the average of.
+    """
 
     elbo: float | None = None
     elbo_error: float | None = None
     k_hat: float | None = None
+    sd_off: float | None = None
+    mean_error: float | None = None
+    sd_error: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +56,7 @@ class VariationalDiagnostics(Diagnostics):
         log_likelihood, kl: its two parts, smoothed over the last steps; KL is None where q was not fitted by the ELBO.
         relative_scale: median over arrays of (sd of q)/(sd of the prior).
         k_hat: of the importance weights; None where they would cost too much.
+        sd_off, mean_error, sd_error: as in `ElboEvidence`.
         family: "Gaussian" or "Flow".
         objective: what was climbed, "ELBO" or "log joint".
     """
@@ -56,6 +69,9 @@ class VariationalDiagnostics(Diagnostics):
     kl: float | None
     relative_scale: float
     k_hat: float | None
+    sd_off: float | None = None
+    mean_error: float | None = None
+    sd_error: float | None = None
     family: str = "Gaussian"
     objective: str = "ELBO"
 
@@ -63,7 +79,9 @@ class VariationalDiagnostics(Diagnostics):
     def praise(self) -> str:
         if self.k_hat is None:
             return f"The {self.objective} has settled. How far q is from the posterior was too costly to find out."
-        return f"The {self.objective} has settled, and q is close to the posterior."
+        off = self.sd_off or 0.0
+        but = f", though in some direction its sd may be {off:.0%} off" if off > UNSETTLED else ""
+        return f"The {self.objective} has settled, and q is close to the posterior{but}."
 
     @property
     def figures(self) -> list[str]:
@@ -71,11 +89,16 @@ class VariationalDiagnostics(Diagnostics):
         likelihood = "log likelihood" if self.kl is None else "expected log likelihood"
         kl = "" if self.kl is None else f", KL {self.kl:.5g}"
         k_hat = "not computed" if self.k_hat is None else f"{self.k_hat:.2f}"
-        return [
+        lines = [
             f"{self.family} over {self.num_parameters:,} numbers, {self.num_steps:,} steps",
             f"{bound}{likelihood} {self.log_likelihood:.5g}{kl} (nats)",
             f"sd of q / sd of the prior {self.relative_scale:.3g}, Pareto k̂ {k_hat}",
         ]
+        if self.mean_error is not None:
+            lines.append(
+                f"Monte Carlo error of q: its means ± {self.mean_error:.2g} sds, its sds ± {self.sd_error:.1%}"
+            )
+        return lines
 
 
 class Fitted(Protocol):
@@ -106,14 +129,23 @@ def diagnose_variational(posterior: Fitted, evidence: ElboEvidence) -> Variation
         kl=last.get("kl"),
         relative_scale=scale,
         k_hat=evidence.k_hat,
-        advice=tuple(_advice(objective, climbed, scale, shift, evidence.k_hat)),
+        sd_off=evidence.sd_off,
+        mean_error=evidence.mean_error,
+        sd_error=evidence.sd_error,
+        advice=tuple(_advice(objective, climbed, scale, shift, evidence)),
         family=type(posterior).__name__,
         objective=objective,
     )
 
 
-def _advice(objective: str, climbed: np.ndarray, scale: float, shift: float, k_hat: float | None) -> list[str]:
-    found = []
+def _advice(objective: str, climbed: np.ndarray, scale: float, shift: float, evidence: ElboEvidence) -> list[str]:
+    found, k_hat = [], evidence.k_hat
+    if evidence.mean_error is not None and max(evidence.mean_error, evidence.sd_error or 0.0) > UNSETTLED:
+        found.append(
+            f"q has not settled (its means are known to {evidence.mean_error:.2g} of its sds, its sds to "
+            f"{evidence.sd_error:.0%}), so take more steps, at a rate that falls: the default, or "
+            "credo.schedules.Settling"
+        )
     if still_climbing(climbed):
         found.append(f"the {objective} is still climbing, so train longer or with a larger learning rate")
     if scale < POINT:

@@ -100,7 +100,7 @@ class _Populations:
 
         It is the same object for all new tasks with rows alike, so that they share what is compiled.
         """
-        rows = (RowShapes.of(data.batch(), gaps=data.has_gaps), data.names)
+        rows = (RowShapes.of(data.batch(), data), data.names)
         if rows not in self.models:
             model = self.program.plain(self.prior(), self.noise()).bind(data)
             points = {name: self.draws.shared[name] for name in model.xi_template}

@@ -22,6 +22,12 @@ from credo.inference.registry import METHODS, method_name
 from credo.models.program import Model
 
 LABELS = {"benefits": "benefits", "limits": "limits", "use_cases": "use it for", "stores": "stores", "costs": "costs"}
+REACHES = "reaches, at its defaults"
+REACHES_MEANS = (
+    f"*{REACHES}*: how far it is, with no setting changed, from the exact posterior of a regression that is linear in "
+    "six weights, with known noise, from 300 rows: functions at 50 inputs, the worst of them. Figures are bounds that "
+    "a test holds (`tests/contract/test_defaults.py`). On networks it is another matter."
+)
 AUTO = "The method “auto” chooses one of them by the size of model and data, and says why"
 
 
@@ -81,8 +87,9 @@ class Entry:
         said["stores"] += f": {example.stored}, {size}, for a model of {example.num_parameters:,} parameters"
         able = [what for what, can in self.abilities.items() if can]
         exactness = {"exact?": f"{guide.exact}: {EXACTNESS[guide.exact]}"}
+        reached = {"reaches": str(guide.reaches)}
         trouble = {"if it fails": self.type().words.if_non_finite}
-        return exactness | said | trouble | ({"also": ", ".join(able)} if able else {})
+        return exactness | reached | said | trouble | ({"also": ", ".join(able)} if able else {})
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -165,15 +172,17 @@ def arguments_of(docstring: str) -> Iterator[tuple[list[str], str]]:
 def markdown() -> str:
     """The contents of docs/methods.md."""
     rows = [
-        [f"[{one.name}](#{one.name})", one.type.guide.exact, *(getattr(one.type.guide, name) for name in LABELS)]
+        [f"[{one.name}](#{one.name})", guide.exact, str(guide.reaches), *(getattr(guide, name) for name in LABELS)]
         for one in entries()
+        for guide in [one.type.guide]
     ]
     parts = [
         "# Methods",
         "What `credo.fit(model, data, method)` takes as its method, by name or as an object with settings. "
         f"{AUTO} (see [below](#auto)). This page is written by `credo methods --markdown`.",
         "\n".join(f"- *{name}*: {meaning}" for name, meaning in EXACTNESS.items()),
-        _markdown_table(["method", "exact?", *LABELS.values()], rows),
+        REACHES_MEANS,
+        _markdown_table(["method", "exact?", REACHES, *LABELS.values()], rows),
         *(_section(one) for one in entries()),
         "## auto",
         f"{AUTO}. The first line that fits decides; a point of a condition counts as {ROWS_PER_POINT:g} rows:",

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from credo import random
+from credo._compilation_cache import keep_programs
 from credo._folders import require_nothing_to_resume
 from credo._machine import memory_told
 from credo.data import Data, as_data
@@ -44,6 +45,7 @@ def fit(
     checkpoint: str | Path | Place | None = None,
     resume: bool = False,
     start: Any = None,
+    budget: float | None = None,
 ) -> Posterior:
     """Infer p(theta | D): run a method on a model and data.
 
@@ -61,12 +63,14 @@ def fit(
         resume: go on from what the folder holds, however the run before ended: the draws are the same bits as those
             of a run that nothing stopped. Where it holds nothing, a new run begins.
         start: a posterior of the same model, from whose draws chains and training set out: a warm start.
+        budget: seconds on the clock for "auto" to spend on the default model of tables, where they help most.
 
     >>> from credo import MAP, datasets, models, networks
     >>> model = models.regression(networks.MLP([10], out=1), noise=0.1)
     >>> fit(model, datasets.gap(), MAP(num_steps=10)).num_draws
     1
     """
+    keep_programs()
     several = isinstance(model, list | tuple)
     given: Any = model if several else [model]
     models = [_as_model(one) for one in given]
@@ -75,8 +79,11 @@ def fit(
     if method == "auto" and several:
         raise ValueError("model is a list, and 'auto' chooses for one; pass credo.DeepEnsemble(method, members=…)")
     if method == "auto":
-        method = choose(models[0], everything)
+        method = choose(models[0], everything, budget=budget)
+    elif budget is not None:
+        raise ValueError("budget is for method='auto' to spend; a method that is named has settings of its own")
     choice = method if isinstance(method, Choice) else Choice(as_method(method))
+    validation = choice.validation if validation is None else validation
     train, held_out = _split(everything, validation, choice.method, suited)
     if start is not None and (several or isinstance(choice.method, DeepEnsemble)):
         raise ValueError("start: the members of an ensemble set out from places of their own; pass no start")
@@ -121,7 +128,7 @@ class Job:
 
     def fit(self, model: Model, method: Method) -> Posterior:
         """One model: its starting points, the run, and the posterior in the user's units."""
-        bound = model.bind(self.data)
+        bound, before = model.bind(self.data), self.stages.seconds
         refuse_if_too_large([(method, bound)], self.data)
         batch = self.data.batch()
         bound = self._with_learned_xi(method, bound, batch)
@@ -143,6 +150,8 @@ class Job:
             if error.posterior is not None:
                 error.posterior = placed(error.posterior)
             raise
+        # What it took to find where to start, and parameters of the prior, is part of the fit.
+        outcome = replace(outcome, seconds=self.stages.seconds - before)
         return placed(method.posterior(own, outcome))
 
     def fit_each(self, models: Sequence[Model], method: Method) -> Posterior:

@@ -18,6 +18,34 @@ EXACTNESS: dict[Exactness, str] = {
 
 
 @dataclass(frozen=True)
+class Reach:
+    """What a method reaches at its default settings, on a regression that is linear in six weights, from 300 rows.
+
+    It is measured on functions, at 50 inputs, and `tests/contract/test_defaults.py` holds each method to it.
+
+    Arguments:
+        means: the largest distance from the exact mean, in exact sds.
+        sds: the least and the largest sd, as shares of the exact ones.
+        beside: whose mean and sds these are: the "posterior", or the best "diagonal" Gaussian, of the same mean.
+
+    >>> print(Reach(0.1, (0.9, 1.1)))
+    means within 0.1 sds, sds 0.9 to 1.1 of the posterior's
+    """
+
+    means: float
+    sds: tuple[float, float]
+    beside: Literal["posterior", "diagonal"] = "posterior"
+
+    def __str__(self) -> str:
+        low, high = self.sds
+        widths = "no spread at all" if high == 0 else f"sds {low:g} to {high:g} of {WHOSE[self.beside]}"
+        return f"means within {self.means:g} sds, {widths}"
+
+
+WHOSE = {"posterior": "the posterior's", "diagonal": "the best diagonal Gaussian's"}
+
+
+@dataclass(frozen=True)
 class Guide:
     """What a method is good for. What it is stands in the first line of its docstring.
 
@@ -26,6 +54,7 @@ class Guide:
         benefits, limits, use_cases: as in the paper's summary, each a short phrase.
         stores: what is kept, as a law; `method.describe(model, data)` has the numbers.
         costs: what it takes to compute.
+        reaches: what it reaches at its defaults where the posterior is known; every method of the registry says it.
         if_non_finite: what to try when a run goes non-finite.
         if_too_large: what to do where a run would not fit into memory.
 
@@ -39,5 +68,6 @@ class Guide:
     use_cases: str
     stores: str
     costs: str
+    reaches: Reach | None = None
     if_non_finite: str = "check the scale of the data (standardise them) and the prior"
     if_too_large: str = "keep fewer draws, thin more, or choose a method that stores less (credo.MAP)"

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from credo._html import InNotebook
 from credo._machine import memory_limit
 from credo._text import size_in_words
 
@@ -12,7 +13,7 @@ MEMORY_SHARE = 0.5
 
 
 @dataclass(frozen=True)
-class Needs:
+class Needs(InNotebook):
     """What a run will hold in memory, known before it starts.
 
     Arguments:

@@ -1,10 +1,11 @@
 """What all samplers share: chains that warm up, then keep one draw every few steps."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from credo._checks import require_at_least
@@ -17,6 +18,10 @@ from credo.typing import Array, Batch, Theta
 
 # What to try when a sampler goes non-finite.
 START_WHERE_FINITE = "start where the density is finite: start=credo.MAP(), or a narrower prior"
+
+# Chains use one core each, and gradients of all rows wait for memory unless what they compute stays in its cache: a
+# gradient of 9-100-1 on 40,000 rows took 0.55 of the time in blocks, and as much with half and with twice this.
+BYTES_IN_CACHE = 2**20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,18 +60,29 @@ class FlatSampler(Sampler):
     """A sampler on the flat vector of all numbers in theta, which is cheaper per gradient than the tree."""
 
     def posterior(self, model: Model, outcome: Outcome) -> Draws:
-        theta = jax.vmap(jax.vmap(lambda position: unravel_theta(model, position)))(outcome.draws)
-        return outcome.to_draws(self.to_config(), model, theta)
+        return outcome.to_draws(self.to_config(), model, split_theta(model, outcome.draws))
 
 
 def log_density(model: Model, batch: Batch) -> Callable[[Array], Array]:
-    """log p(theta, D) as a function of the flat vector."""
-    return lambda position: model.log_joint(unravel_theta(model, position), batch)
+    """log p(theta, D) as a function of the flat vector; of many rows, in blocks that stay in a core's own cache."""
+
+    def of_position(position: Array) -> Array:
+        return model.log_joint(unravel_theta(model, position), batch, activation_bytes=BYTES_IN_CACHE)
+
+    return of_position
 
 
 def flat(theta: Theta) -> Array:
     """All numbers of theta as one vector."""
     return ravel_pytree(theta)[0]
+
+
+def split_theta(model: Model, positions: np.ndarray) -> Theta:
+    """The same for positions (…, D) that have left the device: views, for which nothing is compiled."""
+    shapes = {name: model.template[name].shape for name in sorted(model.template)}
+    parts = np.split(positions, np.cumsum([math.prod(shape) for shape in shapes.values()])[:-1], axis=-1)
+    leading = positions.shape[:-1]
+    return {name: part.reshape(*leading, *shapes[name]) for name, part in zip(shapes, parts, strict=True)}
 
 
 def unravel_theta(model: Model, position: Array) -> Theta:

@@ -10,12 +10,12 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from credo._text import nearest
 from credo.inference.method import Method
 from credo.inference.registry import METHODS, method_name, name_of
-from credo.inference.sgmcmc.schedules import Constant, Cosine, Polynomial
+from credo.inference.sgmcmc.schedules import Constant, Cosine, Polynomial, Settling
 
 # TOML has no None: this text stands for it, where the setting is not a text by default.
 NONE = "none"
-SCHEDULED = Constant | Cosine | Polynomial
-SCHEDULES: dict[str, Any] = {"constant": Constant, "cosine": Cosine, "polynomial": Polynomial}
+SCHEDULED = Constant | Cosine | Polynomial | Settling
+SCHEDULES: dict[str, Any] = {"constant": Constant, "cosine": Cosine, "polynomial": Polynomial, "settling": Settling}
 
 
 def build(name: str, settings: Mapping[str, Any] | None = None) -> Method:

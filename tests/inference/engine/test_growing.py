@@ -96,7 +96,7 @@ def test_blocks_of_padded_rows():
     data = Data(np.linspace(-1, 1, 5), np.linspace(0, 1, 5))
     bound, batch = model.bind(data), data.padded(9).batch()
     theta = bound.initial_theta(credo.random.key(0))
-    whole = sum_by_block(lambda rows, own: bound.log_likelihood(theta, rows), batch, 4)
+    whole = sum_by_block(lambda theta, rows, own: bound.log_likelihood(theta, rows), theta, batch, 4)
     np.testing.assert_allclose(whole, bound.log_likelihood(theta, data.batch()), rtol=1e-5)
 
 

@@ -462,9 +462,9 @@ class TestBadInput:
         def program(x, y=None):
             w = numpyro.sample("w", dist.Normal(0, 1).expand([3]).to_event(1))
             with numpyro.plate("data", x.shape[0]):
-                numpyro.sample("y", dist.StudentT(4.0, x @ w, 0.3), obs=y)
+                numpyro.sample("y", dist.Logistic(x @ w, 0.3), obs=y)
 
-        with pytest.raises(ValueError, match=r"StudentT.*curvature='fisher'"):
+        with pytest.raises(ValueError, match=r"Logistic.*curvature='fisher'"):
             credo.fit(credo.Model(program), (X, Y), credo.Laplace(training=SHORT))
         method = credo.Laplace("full", curvature="fisher", prediction="draws", training=SHORT)
         assert np.isfinite(credo.fit(credo.Model(program), (X, Y), method).predict(X).mean).all()
@@ -511,3 +511,25 @@ def test_compare_shows_the_evidence_which_prefers_the_simpler_network_for_linear
     assert "log evidence" in str(found)
     assert f"**{found.evidences['linear']:,.1f}**" in str(found)
     assert found.to_frame().loc["wide", "log_evidence"] == found.evidences["wide"]
+
+
+def test_directions_that_the_data_determine_are_those_of_a_hat_matrix():
+    """γ = tr (H + P)⁻¹ H, with the noise held where it is."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(30, 3))
+    data = credo.Data(x, x.sum(axis=1) + 0.5 * rng.normal(size=30))
+    model = credo.models.regression(credo.networks.MLP([], out=1), noise=0.5)
+    found = credo.Laplace(structure="full", training=credo.MAP(num_steps=20)).from_trained(model, data)
+    design = np.column_stack([x, np.ones(30)])
+    curvature = design.T @ design / 0.25
+    expected = np.trace(np.linalg.solve(curvature + np.eye(4), curvature))
+    assert found.evidence.num_effective == pytest.approx(expected, rel=1e-4)
+    assert found.diagnostics.determined == pytest.approx(expected / 30, rel=1e-4)
+
+
+def test_a_mode_that_has_learned_its_rows_by_heart_is_not_trusted():
+    data = credo.datasets.gap(num=12)
+    model = credo.models.regression(credo.networks.MLP([50], out=1))
+    found = credo.fit(model, data, credo.Laplace(training=credo.MAP(num_steps=300)), progress=False).diagnostics
+    assert found.status == "red"
+    assert "directions with 12 rows" in found.verdict

@@ -1,6 +1,8 @@
 """The ELBO is the ELBO: parts by hand, known posteriors, estimators that agree and differ in noise as they should."""
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +16,7 @@ from scipy import stats
 import credo
 from credo import random
 from credo.inference.variational.families import BlockFamily, LowRankFamily
+from credo.inference.variational.importance import log_weights
 from credo.inference.variational.vi import Phi
 from credo.typing import Batch
 from tests.covariance.dense import dense
@@ -88,31 +91,49 @@ def test_expected_log_likelihood_scales_with_the_data_not_the_batch(target: Targ
 
 
 def test_elbo_at_the_exact_posterior_is_the_evidence_with_no_gradient_left(target: Target, seed: int) -> None:
-    posterior, mean, covariance = fitted(target, seed, family="full", estimator="landing")
-    _, expected, evidence = exact(target)
-    np.testing.assert_allclose(mean, target.mean, rtol=0.01)
-    np.testing.assert_allclose(covariance, expected, atol=0.03 * np.abs(expected).max())
-    assert posterior.evidence.elbo == pytest.approx(evidence, abs=1e-3)
-    assert posterior.evidence.elbo_error < 1e-4
-    assert posterior.evidence.k_hat < 0.5
-    # Sticking the landing: at the exact posterior every draw gives the same ELBO, so its gradient has no noise.
-    method = credo.BayesByBackprop(family="full")
-    phi_root = {"all": _raw(posterior.root.roots["all"])}
-    phi = Phi({name: jnp.asarray(leaf) for name, leaf in posterior.mean.items()}, phi_root, {})
+    """Every draw gives the same ELBO there, so that sticking the landing leaves its gradient no noise."""
+    model, method = target.model.bind(target.data), credo.BayesByBackprop(family="full")
+    _, covariance, evidence = exact(target)
+    phi = at_gaussian(model.template, target.mean, covariance)
+    root = method.chosen_family.root(phi.root, model.template)
+    draws = log_weights(model, phi.mean, root, jax.random.split(random.key(seed), 100), target.data.batch())
+    np.testing.assert_allclose(draws, evidence, atol=1e-3)
     noise = {
-        estimator: _gradient_sd(
-            credo.BayesByBackprop(family="full", estimator=estimator), posterior.model, phi, target, seed
-        )
+        estimator: _gradient_sd(credo.BayesByBackprop(family="full", estimator=estimator), model, phi, target, seed)
         for estimator in ("landing", "weights")
     }
     assert noise["landing"] < 1e-3 * noise["weights"]
-    assert method.chosen_family.num_parameters(posterior.model.template) == 10
+    assert method.chosen_family.num_parameters(model.template) == 10
 
 
-def _raw(roots: np.ndarray) -> jnp.ndarray:
-    """The numbers behind a Cholesky root: the logarithm of its diagonal, and the rest relative to it."""
-    diagonal = np.diagonal(roots, axis1=1, axis2=2)[:, :, None]
-    return jnp.asarray(np.tril(roots / diagonal, -1) + np.log(diagonal) * np.eye(roots.shape[1]))
+def test_the_full_family_finds_the_exact_posterior(target: Target, seed: int) -> None:
+    posterior, mean, covariance = fitted(target, seed, family="full")
+    precision, expected, evidence = exact(target)
+    np.testing.assert_allclose(mean, target.mean, rtol=0.01)
+    np.testing.assert_allclose(covariance, expected, atol=0.03 * np.abs(expected).max())
+    # Its ELBO is lower than the evidence by exactly KL(q ‖ posterior).
+    off, ratio = mean - target.mean, precision @ covariance
+    gap = 0.5 * (np.trace(ratio) - 4 - np.linalg.slogdet(ratio)[1] + off @ precision @ off)
+    found = posterior.evidence
+    assert found.elbo == pytest.approx(evidence - gap, abs=sigmas() * found.elbo_error + 1e-3)
+    assert found.k_hat < 0.5
+    assert found.sd_off < 0.1
+    assert "sd may be" not in posterior.diagnostics.praise
+
+
+def at_gaussian(template: Mapping[str, Any], mean: np.ndarray, covariance: np.ndarray) -> Phi:
+    """The phi of the full family for a Gaussian over weights, then bias: a Cholesky root relative to its diagonal, and
+    the logarithm of that.
+    """
+    is_bias = ["bias" in name for name, leaf in template.items() for _ in range(leaf.size)]
+    place = np.argsort(np.argsort(is_bias, kind="stable"))
+    root = np.linalg.cholesky(covariance[np.ix_(place, place)])
+    scale = np.diag(root)[:, None]
+    raw = np.tril(root / scale, -1) + np.diag(np.log(scale.ravel()))
+    ends = np.cumsum([leaf.size for leaf in template.values()])[:-1]
+    leaves = zip(template.items(), np.split(mean[place], ends), strict=True)
+    means = {name: jnp.asarray(own.reshape(leaf.shape), jnp.float32) for (name, leaf), own in leaves}
+    return Phi(means, {"all": jnp.asarray(raw[None], jnp.float32)}, {})
 
 
 def _gradient_sd(
@@ -138,6 +159,8 @@ def test_mean_field_finds_the_known_answer(target: Target, seed: int) -> None:
     np.testing.assert_allclose(mean, target.mean, rtol=sigmas(8) * 0.005)
     np.testing.assert_allclose(np.diag(found), 1 / np.diag(precision), rtol=sigmas(8) * 0.016)
     assert np.max(np.abs(np.diag(found) / np.diag(covariance) - 1)) > 0.2
+    assert posterior.evidence.sd_off > 0.1
+    assert "in some direction its sd may be" in posterior.diagnostics.praise
     # Its ELBO is lower than the evidence by exactly KL(q ‖ posterior).
     gap = 0.5 * (np.log(np.diag(precision)).sum() - np.linalg.slogdet(precision)[1])
     error = sigmas() * posterior.evidence.elbo_error + 0.01
@@ -226,7 +249,8 @@ def test_the_estimator_is_chosen_by_what_fits() -> None:
     data = credo.datasets.gap(20)
     net = credo.models.regression(credo.networks.MLP([3], out=1)).bind(data)
     assert credo.BayesByBackprop().chosen_estimator(net) == "local"
-    assert credo.BayesByBackprop(family="full").chosen_estimator(net) == "weights"
+    assert credo.BayesByBackprop(family="full").chosen_estimator(net) == "landing"
+    assert credo.BayesByBackprop(family="low_rank").chosen_estimator(net) == "weights"
 
     def program(x, y=None):
         slope = numpyro.sample("slope", dist.Normal(0, 1))

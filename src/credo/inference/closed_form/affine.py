@@ -45,6 +45,12 @@ class Rows(NamedTuple):
     targets: Array
     log_noise: Array
 
+    def seen_often(self, counts: Any) -> "Rows":
+        """The same rows, each as often as told: its squares count that many times, and so does its noise."""
+        roots = counts**0.5
+        design = self.design * roots.reshape(-1, *[1] * (self.design.ndim - 1))
+        return Rows(design, self.targets * roots[:, None], self.log_noise * counts[:, None])
+
 
 class Block(NamedTuple):
     """A linear regression of its own, r = X u + ε: some outputs, and the weights that enter them.

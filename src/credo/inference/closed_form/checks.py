@@ -17,6 +17,7 @@ from credo.models.sites import stripped
 from credo.typing import Array, Theta
 
 OTHERS = "credo.Laplace(), credo.BayesByBackprop() or credo.NUTS()"
+OTHERS_OF_CENSORED = "credo.MCLMC() or credo.NUTS()"
 LAST_LAYER = 'prior={"hidden.*": "point", "head.*": credo.priors.normal()}'
 
 
@@ -27,6 +28,8 @@ def affine_weights(model: Model, theta: Theta) -> tuple[str, ...]:
         theta: any, with xi.
     """
     seen = model.of_likelihood()
+    if model.rows is not None and model.rows.censored:
+        raise _refusal("some targets are censored", OTHERS_OF_CENSORED)
     _check_kind(seen, theta)
     used = dependencies(lambda theta: _law(seen, theta), theta)
     weights = tuple(name for name in model.template if name in used["mean"])

@@ -25,10 +25,10 @@ from credo._precision import working_precision
 from credo.inference.closed_form.affine import Affine, affine
 from credo.inference.closed_form.evidence import held_out_score, log_evidence
 from credo.inference.closed_form.exact import Exact
-from credo.inference.guide import Guide
+from credo.inference.guide import Guide, Reach
 from credo.inference.method import Method, all_finite
 from credo.inference.needs import Needs
-from credo.inference.optimised import LearningRate, climbed, named_optimizer
+from credo.inference.optimised import LearningRate, climbed, named_optimizer, rate_over
 from credo.inference.outcome import Outcome
 from credo.inference.plan import Plan
 from credo.inference.point.map import Best, PointInfo
@@ -88,6 +88,7 @@ class ClosedForm(Method):
         use_cases="last layers of regression networks; linear models; choosing features and priors by the evidence",
         stores="a mean and a full covariance of the weights, or independent draws",
         costs="one pass over the data; to learn features, one decomposition of all rows per step",
+        reaches=Reach(0.01, (0.99, 1.01)),
         if_non_finite="lower the learning rate, standardise the data, or regularise the point layers",
         if_too_large="make fewer weights uncertain, or take credo.Laplace(subset='last_layer', structure='kronecker')",
     )
@@ -120,7 +121,7 @@ class ClosedForm(Method):
 
     def transformation(self) -> optax.GradientTransformation:
         """The optax optimiser that the name and the learning rate stand for."""
-        return named_optimizer(self.optimizer, self.learning_rate)
+        return named_optimizer(self.optimizer, rate_over(self.learning_rate, self.num_steps))
 
     def stores(self, model: Model) -> Needs:
         num = model.num_parameters

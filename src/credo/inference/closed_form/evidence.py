@@ -83,6 +83,8 @@ def log_evidence(problem: Affine, theta: Theta, data: Batch) -> Array:
 
 def held_out_score(problem: Affine, theta: Theta, data: Batch, held_out: Batch) -> Array:
     """Mean over the held-out rows of Σ log p(y | x, D, theta), one target at a time."""
+    # A row that is asked for is one, however often it was seen.
+    held_out = held_out._replace(counts=None)
     (known, _), (asked, num_targets) = (_counted(problem, theta, batch) for batch in (data, held_out))
     total = -jnp.sum(asked.log_noise)
     pairs = zip(problem.regressions(known), problem.regressions(asked), strict=True)
@@ -99,7 +101,9 @@ def _counted(problem: Affine, theta: Theta, data: Batch) -> tuple[Rows, Array]:
     if data.num is not None:
         rows = Rows(*(jnp.where(_along(data.counted, part), part, 0.0) for part in rows))
         seen = seen & _along(data.counted, seen)
-    return rows, jnp.sum(seen)
+    if data.counts is None:
+        return rows, jnp.sum(seen)
+    return rows.seen_often(data.counts), jnp.sum(_along(data.counts, seen) * seen)
 
 
 def _along(counted: Array, part: Array) -> Array:

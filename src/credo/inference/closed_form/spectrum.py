@@ -50,10 +50,10 @@ class Spectrum(NamedTuple):
     along: np.ndarray
     explained: np.ndarray
     unexplained: float
-    num: int
+    num: float
 
     @classmethod
-    def of(cls, gram: np.ndarray, product: np.ndarray, square: float, num: int) -> "Spectrum":
+    def of(cls, gram: np.ndarray, product: np.ndarray, square: float, num: float) -> "Spectrum":
         values, vectors = np.linalg.eigh(gram)
         known = values > np.finfo(np.float64).eps * len(values) * values.max(initial=0.0)
         values, along = np.where(known, values, 0.0), np.where(known, vectors.T @ product, 0.0)
@@ -61,7 +61,7 @@ class Spectrum(NamedTuple):
         return cls(values, vectors, along, explained, max(square - explained.sum(), 0.0), num)
 
     @classmethod
-    def of_rows(cls, design: np.ndarray, targets: np.ndarray, num: int) -> "Spectrum":
+    def of_rows(cls, design: np.ndarray, targets: np.ndarray, num: float) -> "Spectrum":
         """Of fewer rows than weights: X = U diag(√λ) Vᵀ."""
         left, roots, right = np.linalg.svd(design, full_matrices=False)
         part = left.T @ targets
@@ -99,8 +99,9 @@ class Sums(NamedTuple):
 def sums_over_rows(problem: Affine, theta: Theta, data: Batch) -> Sums:
     """One pass over the data, block of rows by block of rows."""
     num_rows, num_outputs = int(data.num_rows), math.prod(data.y.shape[1:])
-    seen = np.asarray(is_observed(data.y))[:num_rows].reshape(num_rows, num_outputs).sum(0)
-    nums = [int(seen[list(one.outputs)].sum()) for one in problem.blocks]
+    seen = np.asarray(is_observed(data.y))[:num_rows].reshape(num_rows, num_outputs)
+    often = np.ones(num_rows) if data.counts is None else np.asarray(data.counts, np.float64)[:num_rows]
+    nums = [float((often @ seen)[list(one.outputs)].sum()) for one in problem.blocks]
     numbers = sum(len(one.entries) * len(one.outputs) for one in problem.blocks)
     size = max(1, NUMBERS_PER_BLOCK // max(numbers, 1))
     if num_rows <= size and all(num_rows * len(one.outputs) < len(one.entries) for one in problem.blocks):
@@ -124,7 +125,9 @@ def _by_block(problem: Affine, theta: Theta, data: Batch, size: int) -> Iterator
     num_rows = int(data.num_rows)
     for first in range(0, num_rows, size):
         block: Any = _rows(problem, theta, data.x[first : first + size], data.y[first : first + size])
-        yield Rows(*(np.asarray(part, np.float64)[: num_rows - first] for part in block))  # type: ignore[arg-type]
+        rows = Rows(*(np.asarray(part, np.float64)[: num_rows - first] for part in block))  # type: ignore[arg-type]
+        own = None if data.counts is None else np.asarray(data.counts, np.float64)[first : first + len(rows.targets)]
+        yield rows if own is None else rows.seen_often(own)
 
 
 @jax.jit

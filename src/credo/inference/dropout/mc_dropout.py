@@ -32,10 +32,10 @@ from credo._checks import require_at_least, require_one_of
 from credo._precision import working_precision
 from credo.data import as_data
 from credo.inference.engine import driver as engine
-from credo.inference.guide import Guide
+from credo.inference.guide import Guide, Reach
 from credo.inference.method import all_finite
 from credo.inference.needs import Needs
-from credo.inference.optimised import SMOOTHING_STEPS, Ascent
+from credo.inference.optimised import SMOOTHING_STEPS, Ascent, LearningRate
 from credo.inference.outcome import Outcome
 from credo.inference.plan import Plan
 from credo.inference.trained import trained_theta
@@ -79,7 +79,7 @@ class DropoutInfo(NamedTuple):
 class MCDropout(Ascent):
     """A network that drops units, in training and in prediction: each mask is one draw from the posterior.
 
-    Masks act in the network's dropout layers, with their rates (flax.nnx, linen, equinox); in a network without any, on
+    Masks act in the network's dropout layers, with their rates (flax, equinox, PyTorch); in a network without any, on
     what enters each dense layer and each convolution but the first. Layers that are points (`credo.priors.point`) have
     none of these, and are learned along with the others: where all but the last two layers are points, masks act on
     what enters those two. See `from_trained` for a network that was trained with dropout already.
@@ -104,12 +104,15 @@ class MCDropout(Ascent):
         use_cases="networks that have dropout already",
         stores="one value of theta, and the rates",
         costs="one gradient per step",
+        reaches=Reach(12.0, (0.3, 20.0)),
         if_non_finite="lower the learning rate or the dropout rate, or standardise the data",
         if_too_large="take a smaller network: there is no method that stores less",
     )
 
     renamed: ClassVar[Mapping[str, str]] = {"num_draws": "draws_per_step"}
 
+    # Constant: what a rate that falls does for masks has not been measured.
+    learning_rate: LearningRate = 1e-2
     rate: float = 0.1
     kind: MaskKind = "bernoulli"
     drop_inputs: bool = False
@@ -189,7 +192,7 @@ class MCDropout(Ascent):
         places = places_of(bound)
         if not places or not all(place.is_layer for place in places):
             raise ValueError(
-                "the network has no dropout layers (flax.nnx.Dropout, flax.linen.Dropout, equinox.nn.Dropout), so it "
+                "the network has no dropout layers (of flax.nnx, flax.linen, equinox.nn or torch.nn), so it "
                 "was not trained to lose units; train it with masks: credo.fit(model, data, credo.MCDropout())"
             )
         theta, unknown = trained_theta(bound, params)

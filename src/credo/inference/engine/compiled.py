@@ -138,7 +138,7 @@ def _inputs(key: Key, number: Array, model: Model, data: Batch, plan: Plan) -> d
 
 
 def _taken(data: Batch, rows: Array) -> Batch:
-    return Batch(data.x[rows], data.y[rows], data.total, rows, num=data.num)
+    return data.taken(rows)._replace(rows=rows, num=data.num)
 
 
 def _newest(old: Array, new: Array) -> Array:

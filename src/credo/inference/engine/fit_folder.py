@@ -166,9 +166,10 @@ def identity_of(
     }
 
 
-def _counted(batch: Batch) -> tuple[np.ndarray, np.ndarray]:
-    """x and y of the rows that count, on the host, where a cut compiles nothing."""
-    return np.asarray(batch.x)[: batch.num], np.asarray(batch.y)[: batch.num]
+def _counted(batch: Batch) -> list[np.ndarray]:
+    """x, y and counts of the rows that count, on the host, where a cut compiles nothing."""
+    arrays = [batch.x, batch.y, *([] if batch.counts is None else [batch.counts])]
+    return [np.asarray(array)[: batch.num] for array in arrays]
 
 
 def _digest(arrays: Iterable[Any]) -> str:

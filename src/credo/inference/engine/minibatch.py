@@ -29,7 +29,7 @@ def minibatch(key: Key, step: Array, data: Batch, size: int, *, independent: boo
     """
     if independent:
         rows = jax.random.randint(jax.random.fold_in(key, step), (size,), 0, data.num_rows)
-        return Batch(data.x[rows], data.y[rows], data.total)
+        return data.taken(rows)
     if size >= data.x.shape[0]:
         return data
     # Of padded data it is not known beforehand whether they fill a batch.
@@ -38,11 +38,11 @@ def minibatch(key: Key, step: Array, data: Batch, size: int, *, independent: boo
     positions = position * size + jnp.arange(size)
     if data.num is None:
         rows = permute(jax.random.fold_in(key, epoch), positions, data.x.shape[0])
-        return Batch(data.x[rows], data.y[rows], data.total)
+        return data.taken(rows)
     few = data.num <= size
     rows = permute(jax.random.fold_in(key, epoch), jnp.where(few, 0, positions), data.num)
     rows = jnp.where(few, positions, rows)
-    return Batch(data.x[rows], data.y[rows], data.total, num=jnp.minimum(data.num, size))
+    return data.taken(rows)._replace(num=jnp.minimum(data.num, size))
 
 
 def some_inputs(

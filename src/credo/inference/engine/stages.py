@@ -35,12 +35,15 @@ class FitStages:
     def __init__(self, folder: Path | None = None, *, progress: bool | None = None) -> None:
         self.folder, self.progress = folder, progress
         self.num_stages = 0
+        self.seconds = 0.0  # of all runs, also of those that an earlier process has done
 
     def run(self, method: Method, model: Model, data: Batch, **options: Any) -> Outcome:
         """A run of the engine, with the options of `driver.run`."""
         folder = self._next()
         stage = None if folder is None else Stage(folder)
-        return replace(driver.run(method, model, data, progress=self.progress, stage=stage, **options), stages=self)
+        outcome = driver.run(method, model, data, progress=self.progress, stage=stage, **options)
+        self.seconds += outcome.seconds
+        return replace(outcome, stages=self)
 
     def conclude(self, name: str, model: Model, make: Callable[["FitStages"], P]) -> P:
         """A posterior that takes long to compute."""

@@ -29,6 +29,7 @@ from credo.inference.plan import Plan
 from credo.models.program import Model
 from credo.models.sites import stripped
 from credo.posterior import Posterior
+from credo.predictive.censored import Censored
 from credo.typing import Array, Batch, Key, Theta, Tree
 
 
@@ -123,6 +124,9 @@ class AnchoredModel(Model):
         if batch.rows is None or self.summed_sites:
             return log_likelihood
         disturbance = self._disturbance(trace["y"]["fn"], batch, batch.rows)
+        if batch.counts is not None:
+            # The noise of so many rows together is a root as large as theirs.
+            disturbance = disturbance / jnp.sqrt(batch.counts).reshape(-1, *[1] * (disturbance.ndim - 1))
         return log_likelihood - jnp.sum(disturbance.reshape(*disturbance.shape[:1], -1), axis=1)
 
     def _moved(self, values: Theta) -> Theta:
@@ -135,6 +139,8 @@ class AnchoredModel(Model):
         σ is held fixed: one that is learned would chase the noise that is made from it, and grow without end.
         """
         bare = stripped(predictive)
+        if isinstance(bare, Censored):
+            raise ValueError("anchored=True: some targets are censored, and noise cannot be added to a lower bound")
         if isinstance(bare, dist.MaskedDistribution):  # some targets of a row are missing
             bare = bare.base_dist
         if self.rows is not None and self.rows.gaps and not isinstance(bare, dist.Normal):

@@ -15,7 +15,7 @@ import numpy as np
 
 from credo._checks import require_at_least
 from credo.inference.ensemble.anchored import Anchored
-from credo.inference.guide import Guide
+from credo.inference.guide import Guide, Reach
 from credo.inference.method import Method, Wrapper
 from credo.inference.needs import Needs
 from credo.inference.outcome import Outcome
@@ -68,6 +68,7 @@ class DeepEnsemble(Wrapper):
         use_cases="models with several modes; large models; around any other method of one chain",
         stores="what its method stores, once for each member",
         costs="what its method costs, once for each member",
+        reaches=Reach(0.1, (0.0, 0.1)),
     )
 
     method: Method = field(default_factory=MAP)

@@ -31,7 +31,7 @@ from credo.data import as_data
 from credo.diagnostics.laplace import LaplaceEvidence
 from credo.inference.engine.stages import FitStages
 from credo.inference.fitting_memory import refuse_if_too_large
-from credo.inference.guide import Guide
+from credo.inference.guide import Guide, Reach
 from credo.inference.laplace.curvature import Curvature, Structure, check_kronecker, curvature_of
 from credo.inference.laplace.evidence import log_evidence_of, log_prior_of_latents, prior_precision, tuned_xi
 from credo.inference.laplace.known_before import check_before, known_before, merged
@@ -85,6 +85,7 @@ class Laplace(Wrapper):
         use_cases="trained networks; choosing priors and architectures",
         stores="the mode and a covariance of the chosen structure",
         costs="training to the mode, then one pass for the curvature; predictions need Jacobians",
+        reaches=Reach(0.1, (0.95, 1.05)),
         if_too_large="take structure='kronecker' or 'diagonal', or subset='last_layer'",
     )
 
@@ -206,6 +207,7 @@ class Laplace(Wrapper):
             log_evidence=float(log_evidence_of(problem, theta, data, half_log_det)),
             newton_gain=_newton_gain(root, gradient(problem, theta, data)),
             damping=float(damping),
+            num_effective=_determined(root, precision),
         )
         return model, theta, jax.tree.map(np.asarray, root), found
 
@@ -301,6 +303,12 @@ def _newton_gain(root: Root, slope: Theta) -> float:
     """½ gᵀ Σ g: what one Newton step would add to the log joint density. At a mode, nothing."""
     along = _along(root, slope)
     return 0.5 * float(sum(np.sum(np.square(leaf)) for leaf in along.values()))
+
+
+def _determined(root: Root, precision: Theta) -> float:
+    """γ = Σ (1 − Pⱼ Σⱼⱼ): how many directions the data determine, and not the prior alone (MacKay, 1992)."""
+    variance = root.variance()
+    return float(sum(np.sum(1 - np.asarray(precision[name]) * np.asarray(leaf)) for name, leaf in variance.items()))
 
 
 def _prior_couplings(problem: Problem, theta: Theta) -> Array:

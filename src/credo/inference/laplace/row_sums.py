@@ -19,6 +19,7 @@ from credo.covariance.layout import Layout, single_layers
 from credo.data import is_observed
 from credo.models.outputs import NormalOutputs, Outputs, outputs_of
 from credo.models.program import Model
+from credo.predictive.censored import log_prob_of
 from credo.predictive.missing import observed_log_prob
 from credo.typing import Array, Batch, Theta
 
@@ -54,6 +55,11 @@ class Problem:
             raise ValueError(
                 "Laplace: the likelihood of an augmented model of numbers is a mixture, whose curvature credo does not "
                 "know; classes can be had, or another method, such as credo.SWAG() or credo.BayesByBackprop()"
+            )
+        if kind == "ggn" and model.rows is not None and model.rows.censored:
+            raise ValueError(
+                "Laplace: some targets are censored, and tell less than the Fisher information of y; use "
+                "curvature='fisher', from the gradients of the data, with prediction='draws'"
             )
         outputs = outputs_of(model, theta) if kind == "ggn" else None
         found = cls(model, names, kind, outputs, ())
@@ -93,14 +99,14 @@ class Problem:
         return jnp.tile(is_observed(y), (1, num // y.shape[1]))
 
     def _log_prob(self, distribution: Any, y: Array) -> Array:
-        return observed_log_prob(distribution, y) if self.has_gaps else distribution.log_prob(y)
+        return observed_log_prob(distribution, y) if self.has_gaps else log_prob_of(distribution, y)
 
     def log_likelihood(self, theta: Theta, x: Array, y: Array, seen: Array) -> Array:
         """Σ log p(y | x, theta) over the rows that count."""
-        return jnp.sum(seen * self._log_prob(self.model.predictive(theta, x), y))
+        return jnp.sum(seen**2 * self._log_prob(self.model.predictive(theta, x), y))
 
     def function(self, theta: Theta, x: Array, y: Array, seen: Array | None = None) -> Callable[[Theta], Array]:
-        """`informed` as a function of some arrays alone; rows that were seen before count nothing."""
+        """`informed` as a function of some arrays alone, times what the rows count in a sum of squares."""
         counts = jnp.ones(x.shape[0]) if seen is None else seen
         return lambda some: counts[:, None] * self.informed(theta, some, x, y)
 
@@ -108,16 +114,18 @@ class Problem:
 def _over_blocks(add: Callable[..., Any], start: Any, data: Batch, size: int) -> Any:
     """add(sum, x, y, seen) over blocks of rows of one size; `seen` is one for rows that count, zero for others.
 
-    The last block begins early enough to be a whole one, and its rows that were in the one before count nothing.
+    A row that was seen several times has the root of that number: sums are of squares. The last block begins early
+    enough to be a whole one, and its rows that were in the one before count nothing.
     """
     num = data.x.shape[0]
-    size = min(size, num)
+    size, arrays = min(size, num), [data.x, data.y, *([] if data.counts is None else [data.counts])]
 
     def body(index: Array, total: Any) -> Any:
         first = jnp.minimum(index * size, num - size)
-        x, y = (jax.lax.dynamic_slice_in_dim(array, first, size) for array in (data.x, data.y))
+        x, y, *counts = (jax.lax.dynamic_slice_in_dim(array, first, size) for array in arrays)
         rows = first + jnp.arange(size)
-        return add(total, x, y, ((rows >= index * size) & (rows < data.num_rows)).astype(working_precision()))
+        seen = ((rows >= index * size) & (rows < data.num_rows)).astype(working_precision())
+        return add(total, x, y, seen * jnp.sqrt(counts[0]) if counts else seen)
 
     return jax.lax.fori_loop(0, -(-num // size), body, start)
 
@@ -203,7 +211,7 @@ def kronecker(problem: Problem, theta: Theta, data: Batch) -> tuple[dict[str, tu
             inputs, gradients = found[name]
             counted = (inputs * seen[:, None, None]).reshape(-1, inputs.shape[-1])
             gradients = gradients.reshape(-1, gradients.shape[-1])
-            share = 1 / (data.num_rows * inputs.shape[1])
+            share = 1 / (data.num_seen * inputs.shape[1])
             moved[name] = a + share * counted.T @ counted, g + gradients.T @ gradients
         rest = _row_jacobian(problem, theta, problem.rest, x, y, seen)
         return moved, {name: block + rest[name].T @ rest[name] for name, block in blocks.items()}

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 
 from credo._checks import require_at_least, require_one_of
 from credo._precision import working_precision
-from credo.inference.guide import Guide
+from credo.inference.guide import Guide, Reach
 from credo.inference.mcmc import trajectory
 from credo.inference.mcmc.adaptation import Adaptation, Tuning
 from credo.inference.sampler import START_WHERE_FINITE, FlatSampler, flat, log_density
@@ -117,6 +117,7 @@ class HMC(Hamiltonian):
         use_cases="small models whose trajectory length is known",
         stores="every kept draw of theta",
         costs="as many gradients of all data per draw as a trajectory is long, tens to hundreds",
+        reaches=Reach(0.1, (0.9, 1.1)),
         if_non_finite=START_WHERE_FINITE,
     )
 

@@ -17,7 +17,7 @@ from blackjax.adaptation.mass_matrix import welford_algorithm
 
 from credo import random
 from credo._checks import require_positive
-from credo.inference.guide import Guide
+from credo.inference.guide import Guide, Reach
 from credo.inference.mcmc.trajectory import Point, ValueAndGrad, point_at
 from credo.inference.sampler import START_WHERE_FINITE, FlatSampler, flat, log_density
 from credo.models.program import Model
@@ -133,6 +133,7 @@ class MCLMC(FlatSampler):
         use_cases="models of thousands of parameters, rows in the thousands",
         stores="every kept draw of theta",
         costs="two gradients of all data per step, `thin` steps per draw",
+        reaches=Reach(0.1, (0.9, 1.1)),
         if_non_finite=START_WHERE_FINITE,
     )
 

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
 from credo._text import nearest
-from credo.inference.guide import Guide
+from credo.inference.guide import Guide, Reach
 from credo.inference.sampler import START_WHERE_FINITE, Sampler
 from credo.models.program import Model
 from credo.typing import Array, Batch, Key, Theta
@@ -68,6 +68,7 @@ class MetropolisHastings(Sampler):
         use_cases="very small models, teaching, checks of other methods",
         stores="every kept draw of theta",
         costs="one density of all data per step, and some hundred steps per independent draw",
+        reaches=Reach(0.1, (0.9, 1.1)),
         if_non_finite=START_WHERE_FINITE,
     )
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from credo._checks import require_at_least
-from credo.inference.guide import Guide
+from credo.inference.guide import Guide, Reach
 from credo.inference.mcmc import trajectory
 from credo.inference.mcmc.hmc import Hamiltonian, HamiltonianState
 from credo.inference.sampler import START_WHERE_FINITE
@@ -32,6 +32,7 @@ class NUTS(Hamiltonian):
         use_cases="small and critical models; the yardstick for the others",
         stores="every kept draw of theta",
         costs="up to 2^max_depth gradients of all data per draw",
+        reaches=Reach(0.1, (0.9, 1.1)),
         if_non_finite=START_WHERE_FINITE,
     )
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from credo._checks import require_at_least
 from credo._precision import working_precision
-from credo.inference.guide import Guide
+from credo.inference.guide import Guide, Reach
 from credo.inference.mcmc import trajectory
 from credo.inference.mcmc.adaptation import Adaptation, Tuning
 from credo.inference.mcmc.hmc import FIRST_STEP_SIZE
@@ -96,6 +96,7 @@ class ParallelTempering(FlatSampler):
         use_cases="small models with several modes",
         stores="every kept draw of the coldest chain",
         costs="num_temperatures × num_leapfrogs gradients of all data per draw",
+        reaches=Reach(0.1, (0.9, 1.1)),
         if_non_finite=START_WHERE_FINITE,
     )
 

@@ -2,9 +2,9 @@
 
 Paper, "MCMC algorithms based on the SGD dynamic": εₜ falls towards zero, or stops falling somewhere, or starts large
 again and again (warm restarts). Any function of the step number will do in place of these, an optax schedule too.
+`Settling` is for climbs (MAP, variational inference): a sampler whose steps fall to zero would stop on its way.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,9 +14,11 @@ import numpy as np
 
 from credo._checks import require_at_least, require_positive
 from credo._precision import working_precision
+from credo.inference.settling import Schedule, Settling
 from credo.typing import Array
 
-Schedule = Callable[[Any], Any]
+__all__ = ["Constant", "Cosine", "Polynomial", "Schedule", "Settling", "check"]
+
 # A cosine in single precision may end in a few steps of zero: this share of a cycle is forgiven.
 MAX_SHARE_AT_REST = 0.01
 

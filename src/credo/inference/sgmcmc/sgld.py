@@ -9,7 +9,7 @@ Welling & Teh, "Bayesian learning via stochastic gradient Langevin dynamics" (20
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from credo.inference.guide import Guide
+from credo.inference.guide import Guide, Reach
 from credo.inference.sgmcmc.dynamics import SMALLER_STEPS, Dynamics
 from credo.typing import Theta
 
@@ -41,6 +41,7 @@ class SGLD(Dynamics):
         use_cases="sampling with data too large for full gradients",
         stores="every kept draw of theta",
         costs="one gradient of a minibatch per step, and noise for every weight",
+        reaches=Reach(0.4, (0.8, 1.3)),
         if_non_finite=SMALLER_STEPS,
     )
 

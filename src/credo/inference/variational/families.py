@@ -27,11 +27,13 @@ INSTEAD_OF_FLOW = "take family='low_rank' or family='diagonal', or credo.DeepEns
 class Family:
     """A set of distributions: unconstrained numbers phi in, a covariance root (or a warp) out.
 
-    `is_gaussian` says that it is a root, with an entropy in closed form; `is_independent`, that Σ is diagonal.
+    `is_gaussian` says that it is a root, with an entropy in closed form; `is_independent`, that Σ is diagonal;
+    `holds_any_covariance`, that Σ may be any.
     """
 
     is_gaussian: ClassVar[bool] = True
     is_independent: ClassVar[bool] = False
+    holds_any_covariance: ClassVar[bool] = False
 
     def init(self, template: Template, scale: float) -> Theta:
         """phi of the root scale·I."""
@@ -153,6 +155,8 @@ class BlockFamily(Family):
 @dataclass(frozen=True)
 class FullRank(BlockFamily):
     """√Σ a full Cholesky root: n(n + 1)/2 numbers."""
+
+    holds_any_covariance: ClassVar[bool] = True
 
     def layout(self, template: Template) -> Layout:
         return Layout.together(template)

@@ -5,13 +5,15 @@
 The mean of log w is the ELBO; Pareto k̂ of w says whether q covers the posterior (Yao et al., 2018).
 """
 
+import math
+
 import jax
 import numpy as np
 
 from credo import random
 from credo.covariance import Root
 from credo.covariance.warp import Warp
-from credo.diagnostics._arviz import arviz
+from credo.diagnostics._arviz import smoothed_weights
 from credo.diagnostics.variational import ElboEvidence
 from credo.models.on_features import on_features
 from credo.models.program import Model
@@ -39,9 +41,34 @@ def evidence(posterior: "Gaussian | Flow", data: Batch) -> ElboEvidence:
     weights = weights + (0.0 if short is None else short.constant)
     if not np.all(np.isfinite(weights)):
         return ElboEvidence()
-    _, k_hat = arviz.psislw(weights - weights.max())
-    error = float(weights.std(ddof=1) / np.sqrt(num))
-    return ElboEvidence(elbo=float(weights.mean()), elbo_error=error, k_hat=float(k_hat))
+    _, k_hat = smoothed_weights(weights - weights.max())
+    spread = float(weights.std(ddof=1))
+    # Beside a Gaussian posterior, log w of a Gaussian q varies by √2·e where its sd in one direction is off by e.
+    return ElboEvidence(
+        elbo=float(weights.mean()),
+        elbo_error=spread / math.sqrt(num),
+        k_hat=float(k_hat),
+        sd_off=spread / math.sqrt(2),
+    )
+
+
+def standard_errors(posterior: "Gaussian | Flow", halves: "list[Gaussian | Flow]") -> dict[str, float]:
+    """Of the means and the sds of q, from the two halves of the tail that it is the average of.
+
+    The halves differ by twice the standard error of their average, and by more while q still moves. Means are in sds
+    of q, sds relative; each is the root of the mean square over all entries of theta. Without two halves, nothing.
+    """
+    if len(halves) < 2:
+        return {}
+    (_, sds), (first, first_sds), (second, second_sds) = (_means_and_sds(one) for one in (posterior, *halves))
+    apart = {"mean_error": (second - first) / sds, "sd_error": np.log(second_sds / first_sds)}
+    return {name: float(np.sqrt(np.mean(own**2)) / 2) for name, own in apart.items()}
+
+
+def _means_and_sds(posterior: "Gaussian | Flow") -> tuple[np.ndarray, np.ndarray]:
+    """Of all entries of theta, side by side."""
+    means, variances = (np.concatenate([np.ravel(leaf) for leaf in tree.values()]) for tree in posterior.moments())
+    return means.astype(np.float64), np.sqrt(np.maximum(variances, np.finfo(np.float32).tiny), dtype=np.float64)
 
 
 @jax.jit

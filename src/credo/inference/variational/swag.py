@@ -26,9 +26,9 @@ import optax
 from credo._checks import require_at_least
 from credo._precision import working_precision
 from credo.covariance import Diagonal, LowRank
-from credo.inference.guide import Guide
+from credo.inference.guide import Guide, Reach
 from credo.inference.needs import Needs
-from credo.inference.optimised import Ascent, LearningRate, named_optimizer
+from credo.inference.optimised import Ascent, LearningRate, named_optimizer, rate_over
 from credo.inference.outcome import Outcome
 from credo.inference.plan import Plan
 from credo.inference.point.map import MAP, PointInfo, PointState
@@ -126,6 +126,7 @@ class SWAG(Ascent):
         use_cases="large networks; members of an ensemble",
         stores="mean, variance and the last `rank` iterates",
         costs="one gradient of a minibatch per step",
+        reaches=Reach(0.3, (0.0, 0.5)),
         if_non_finite="lower the learning_rate and the collecting_rate, or standardise the data",
         if_too_large="take a lower rank, or rank=None for the diagonal form",
     )
@@ -169,9 +170,10 @@ class SWAG(Ascent):
 
     def transformation(self) -> optax.GradientTransformation:
         """SGD with a rate for each phase."""
-        warm = self.learning_rate if callable(self.learning_rate) else optax.constant_schedule(self.learning_rate)
-        rate = optax.join_schedules([warm, optax.constant_schedule(self.collecting_rate)], [self.num_warmup])
-        optimizer = named_optimizer(self.optimizer, rate)
+        rate = rate_over(self.learning_rate, self.num_warmup)
+        warm = rate if callable(rate) else optax.constant_schedule(rate)
+        both = optax.join_schedules([warm, optax.constant_schedule(self.collecting_rate)], [self.num_warmup])
+        optimizer = named_optimizer(self.optimizer, both)
         if self.optimizer == "sgd" and self.momentum > 0:
             return optax.chain(optax.trace(self.momentum), optimizer)
         return optimizer

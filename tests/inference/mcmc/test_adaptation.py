@@ -1,0 +1,101 @@
+"""The warm-up: windows, and a step size whose acceptance is the one that was asked for."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from blackjax.adaptation.step_size import dual_averaging_adaptation
+
+import credo
+from credo.inference.mcmc.adaptation import Adaptation, windows
+from tests.statistical import targets
+from tests.statistical.moments import assert_mean
+
+TARGET = 0.8
+# What a rule may be off by for good: the issue of every sampler that is asked for an acceptance.
+BIAS = 0.02
+# The step size at which acceptance is 0.8, where it is not: acceptance is 2Φ(−ε²/2) (normals in many dimensions).
+FIRST, RIGHT = 0.1, np.sqrt(0.5067)
+NUM_WARMUP, NUM_RUNS = 1000, 200
+
+
+@pytest.mark.parametrize("num_warmup", [0, 1, 7, 30, 200, 500, 1000, 5000])
+def test_windows(num_warmup: int) -> None:
+    is_slow, closes, averaged_from = windows(num_warmup)
+    assert is_slow.shape == closes.shape == (num_warmup,)
+    assert averaged_from <= num_warmup
+    # The mass is that of whole windows, each longer than the last, and is left alone where the step size settles.
+    assert np.abs(np.diff(is_slow.astype(int))).sum() in (0, 2)
+    ends = np.flatnonzero(closes)
+    assert np.all(np.diff(ends, 2) > 0)
+    assert np.all(ends < averaged_from)
+    assert not closes.any() or is_slow[ends].all()
+
+
+def test_short_warmups_leave_the_mass_alone() -> None:
+    assert not windows(50).is_slow.any()
+    assert windows(100).closes.sum() == 1
+
+
+def _mean_acceptance(log_step_size: jax.Array) -> jax.Array:
+    return 2 * jax.scipy.stats.norm.cdf(-0.5 * jnp.exp(log_step_size) ** 2)
+
+
+def _acceptance(key: jax.Array, log_step_size: jax.Array) -> jax.Array:
+    """Of one trajectory: in [0, 1], as spread out as those of networks (sd 0.2 at a mean of 0.8)."""
+    mean = _mean_acceptance(log_step_size)
+    return jax.random.beta(key, 3 * mean + 1e-3, 3 * (1 - mean) + 1e-3)
+
+
+def _by_our_rule(key: jax.Array) -> jax.Array:
+    """The acceptance that a warm-up ends with, when that of a trajectory depends on its step size alone."""
+    adaptation = Adaptation(NUM_WARMUP, TARGET, is_dense=False)
+
+    def step(number: jax.Array, tuning):
+        acceptance = _acceptance(jax.random.fold_in(key, number), jnp.log(tuning.step_size))
+        return adaptation.update(tuning, number, jnp.zeros(1), acceptance)
+
+    return _mean_acceptance(jnp.log(jax.lax.fori_loop(0, NUM_WARMUP, step, adaptation.init(1, FIRST)).step_size))
+
+
+def _by_dual_averaging(key: jax.Array) -> jax.Array:
+    """The same by dual averaging over a last window of fifty steps, as Stan has it."""
+    start, update, settle = dual_averaging_adaptation(TARGET)
+
+    def step(number: jax.Array, state):
+        return update(state, _acceptance(jax.random.fold_in(key, number), state.log_step_size))
+
+    return _mean_acceptance(jnp.log(settle(jax.lax.fori_loop(0, 50, step, start(RIGHT)))))
+
+
+def _each(rule, seed: int) -> np.ndarray:
+    keys = jax.random.split(jax.random.key(seed, impl="threefry2x32"), NUM_RUNS)
+    return np.asarray(jax.jit(jax.vmap(rule))(keys))
+
+
+def test_the_step_size_ends_where_acceptance_is_as_asked(seed: int) -> None:
+    found = _each(_by_our_rule, seed)
+    assert_mean(found, TARGET, slack=BIAS / 4)
+    # One chain alone: 320 steps are averaged, so that acceptance is known to 0.2/√320 = 0.011.
+    assert found.std() < 2 * 0.2 / np.sqrt(320)
+
+
+def test_dual_averaging_ends_with_shorter_steps(seed: int) -> None:
+    with pytest.raises(AssertionError):
+        assert_mean(_each(_by_dual_averaging, seed), TARGET, slack=BIAS)
+
+
+TARGETS = {
+    "regression": targets.linear_regression,
+    "correlated": targets.correlated_normal,
+    "skewed": targets.skewed,
+}
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_samplers_accept_what_they_were_asked_for(name: str, seed: int) -> None:
+    target = TARGETS[name]()
+    posterior = credo.fit(target.model, target.data, credo.NUTS(num_samples=500, num_warmup=500), seed=seed)
+    acceptance = np.asarray(posterior.infos["acceptance"])
+    # Four chains have tuned themselves by some 160 steps each: 0.25/√(4 · 160) is the sd of their mean.
+    assert abs(acceptance.mean() - TARGET) < BIAS + 3.9 * 0.25 / np.sqrt(4 * 160)
