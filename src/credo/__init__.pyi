@@ -14,11 +14,15 @@ from .data import Data as Data
 from .data import datasets as datasets
 from .data import packed_tasks as packed_tasks
 from .data import tasks_data as tasks_data
+from .evaluation.check import Check as Check
+from .evaluation.check import check as check
 from .evaluation.compare import compare as compare
 from .evaluation.conformal import conformal as conformal
 from .evaluation.evaluate import Scores as Scores
 from .evaluation.evaluate import evaluate as evaluate
 from .evaluation.recalibration import recalibrate as recalibrate
+from .explaining.explain import Explanation as Explanation
+from .explaining.explain import explain as explain
 from .inference.adapt import adapt as adapt
 from .inference.auto import Choice as Choice
 from .inference.auto import choose as choose

@@ -25,6 +25,8 @@ T = TypeVar("T")
 NEXT = ".next"
 # Among the files that count: they take the place of a run, whose other files must go.
 REPLACES = ".replaces"
+# What was found about a run, which is not true of the one that takes its place.
+VERDICT = "verdict.json"
 # Where an unfinished fit keeps its stages.
 CHECKPOINT = "checkpoint"
 ARRAYS = "arrays-*.safetensors"
@@ -95,6 +97,8 @@ def _settle(folder: Path) -> None:
     sync(folder)
     if (waiting / REPLACES).exists():
         remove_unnamed(folder)
+        if VERDICT not in Manifest.read(folder).files:
+            (folder / VERDICT).unlink(missing_ok=True)
         (folder / FIRST_FIT).unlink(missing_ok=True)
         if (folder / CHECKPOINT).exists():
             shutil.rmtree(folder / CHECKPOINT)

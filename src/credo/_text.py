@@ -6,6 +6,7 @@ from difflib import get_close_matches
 
 # Categories of Unicode: control, format, surrogate, separators of lines and of paragraphs.
 OBEYED = ("Cc", "Cf", "Cs", "Zl", "Zp")
+SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
@@ -29,6 +30,24 @@ def size_in_words(num_bytes: float) -> str:
             return f"{num_bytes:.3g} {unit}"
         num_bytes /= 1000
     return f"{num_bytes:.3g} TB"
+
+
+def seconds_of(name: str, text: str) -> float:
+    """A time that people write, in seconds.
+
+    >>> seconds_of("budget", "10s"), seconds_of("budget", "1.5 m"), seconds_of("budget", "90")
+    (10.0, 90.0, 90.0)
+    """
+    number, unit = text.strip(), 1.0
+    if number[-1:] in SECONDS:
+        number, unit = number[:-1], SECONDS[number[-1]]
+    try:
+        seconds = unit * float(number)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise ValueError(f"{name} is {text!r}; write a time such as 30s, 2m or 1h")
+    return seconds
 
 
 def visible(text: str) -> str:

@@ -3,24 +3,29 @@
 They pass scikit-learn's `check_estimator`, so pipelines, grid searches and cross-validation work as usual. `predict`
 gives a summary; `predictive(X)` is the whole marginal p(y | X, D).
 
+X may be a data frame with text, categories, dates and missing cells, or a sparse matrix: columns become numbers as they
+do at the command line (`credo.tables`), and `features_.says` tells how.
+
 `partial_fit` learns row after row of a stream, with `credo.online`: what is known is the prior of the next rows. It is
 there for methods that leave a distribution over the weights to go on from.
 
-Rows cannot be weighted: `fit` takes no `sample_weight`, because a weighted likelihood is not that of any data.
+`sample_weight` says how often each row was seen: its likelihood to that power, as `credo.Data(…, counts=…)` has it, and
+not the precision of its target. Sums in another order have the seven equal digits that scikit-learn's check of it asks
+for in double precision: `with jax.enable_x64(True)`.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, check_X_y
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from credo import models, networks, random
 from credo.data import Data
@@ -34,8 +39,11 @@ from credo.models import conditions, priors
 from credo.models.likelihoods import as_noise
 from credo.models.program import Model
 from credo.predictive import Predictive
+from credo.tables.features import Features
+from credo.tables.frames import is_frame
 
 LARGEST_SEED = 2**31 - 1
+NETWORK_OF_NOISY_LABELS = "mlp:50,50"
 
 
 def _goes_on(estimator: Any) -> bool:
@@ -53,25 +61,40 @@ class _Estimator(BaseEstimator):
     """What the two estimators share: parameters, validation, the fit, and the prediction."""
 
     method: Any = "auto"
-    network: Any = "mlp:50,50"
+    network: Any = "table"
     prior: Any = None
     monotone: Any = None
     standardise: bool = True
     random_state: Any = None
     progress: bool | None = False
+    budget: float | None = None
+    unknown: str = "error"
 
-    def _fit_posterior(self, x: np.ndarray, y: np.ndarray) -> Self:
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = tags.input_tags.string = tags.input_tags.categorical = tags.input_tags.allow_nan = True
+        return tags
+
+    def _fit_posterior(self, x: Any, y: np.ndarray, sample_weight: Any, censored: Any = None) -> Self:
         self.__dict__.pop("learner_", None)
+        data = self._first_data(x, y, censored)
+        if sample_weight is not None:
+            data = replace(data, counts=_check_sample_weight(sample_weight, y, ensure_non_negative=True))
         self.posterior_ = fit(
-            self._model(), self._data(x, y), self.method, seed=_seed_of(self.random_state), progress=self.progress
+            self._model(data),
+            data,
+            self.method,
+            seed=_seed_of(self.random_state),
+            progress=self.progress,
+            budget=self.budget,
         )
         return self
 
-    def _go_on(self, x: np.ndarray, y: np.ndarray) -> Self:
+    def _go_on(self, x: Any, y: np.ndarray) -> Self:
         """Learn more rows: from the prior, from what was fitted, or from what the rows before have left."""
-        data = self._data(x, y)
+        data = self._data(self._numbers(x), y) if self._is_fitted else self._first_data(x, y)
         if not hasattr(self, "learner_"):
-            start = self.posterior_ if self._is_fitted else self._model()
+            start = self.posterior_ if self._is_fitted else self._model(data)
             method = self._method_to_go_on(data) if self.method == "auto" else self.method
             self.learner_ = online(start, method, seed=_seed_of(self.random_state))
         self.posterior_ = self.learner_.update(data, progress=self.progress)
@@ -79,11 +102,40 @@ class _Estimator(BaseEstimator):
 
     def _method_to_go_on(self, data: Data) -> Any:
         """For "auto": a formula where there is one, else Laplace, whose Gaussians are handed on as they are."""
-        chosen = choose(self._model(), data).method
+        chosen = choose(self._model(data), data).method
         return chosen if isinstance(chosen, ClosedForm) else Laplace()
 
-    def _data(self, x: np.ndarray, y: np.ndarray) -> Data:
-        return Data(x, y, standardise=self.standardise, names=getattr(self, "feature_names_in_", None))
+    def _first_data(self, x: Any, y: np.ndarray, censored: Any = None) -> Data:
+        """The rows that say what the columns are."""
+        self.features_, numbers = Features.learn(x).fitted(x, y, self._class_names or ())
+        return self._data(numbers, y, censored)
+
+    def _data(self, x: np.ndarray, y: np.ndarray, censored: Any = None) -> Data:
+        has_names = hasattr(self, "feature_names_in_") or not self.features_.are_plain
+        names = self.features_.names if has_names else None
+        return Data(x, y, standardise=self.standardise, names=names, classes=self._class_names, censored=censored)
+
+    @property
+    def _class_names(self) -> list[str] | None:
+        known = getattr(self, "classes_", None)
+        return None if known is None else [str(one) for one in known]
+
+    def _rows(self, X: Any, *, reset: bool = False) -> Any:
+        """X, checked: a data frame as it is, anything else as an array."""
+        if is_frame(X):
+            validate_data(self, X, reset=reset, skip_check_array=True)
+            return X
+        found = validate_data(self, X, reset=reset, accept_sparse=True, dtype=None, ensure_all_finite="allow-nan")
+        return found.toarray() if issparse(found) else found
+
+    def _pairs(self, X: Any, y: Any, *, reset: bool = False, **how: Any) -> tuple[Any, np.ndarray]:
+        """X and y, checked."""
+        rows = self._rows(X, reset=reset)
+        return rows, check_X_y(np.zeros((len(rows), 1)), y, estimator=self, **how)[1]
+
+    def _numbers(self, x: Any) -> np.ndarray:
+        """Checked rows as the network takes them."""
+        return self.features_.rows(x, self.unknown)
 
     @property
     def _is_fitted(self) -> bool:
@@ -95,7 +147,7 @@ class _Estimator(BaseEstimator):
         Classes are numbered there as in `classes_`.
         """
         check_is_fitted(self, "posterior_")
-        return self.posterior_.predict(validate_data(self, X, reset=False))
+        return self.posterior_.predict(self._numbers(self._rows(X)))
 
     def _samples(self, X: Any, num: int, random_state: Any) -> np.ndarray:
         """Draws of y as scikit-learn has them: rows first, draws last."""
@@ -103,7 +155,7 @@ class _Estimator(BaseEstimator):
         return np.moveaxis(self.predictive(X).samples(key, num), 0, -1)
 
     def _prior(self, num_outputs: int, label: int | None = None) -> Any:
-        """The prior, and the columns with which the only output rises or falls."""
+        """The prior, and the columns with which the only output rises or falls; of a table, made of its own."""
         if self.monotone is None:
             return self.prior
         if num_outputs > 1:
@@ -111,10 +163,20 @@ class _Estimator(BaseEstimator):
                 f"monotone is about one target or two classes, and there are {num_outputs}; pass prior="
                 "credo.priors.consistent(prior, credo.conditions.monotone(…)) with output=… or label=… to say which"
             )
-        signs = _signs(self.monotone, self.n_features_in_)
-        return priors.consistent(self.prior, conditions.monotone(signs, label=label)) if signs else self.prior
+        signs = self.features_.signs(self.monotone)
+        if not signs:
+            return self.prior
+        rising = conditions.monotone(signs, label=label)
+        if self.prior is None and self._is_table:
+            return lambda own: priors.consistent(own, rising)
+        return priors.consistent(self.prior, rising)
 
-    def _model(self) -> Model:
+    @property
+    def _is_table(self) -> bool:
+        """Whether the model is that of `credo.models.table`."""
+        return networks.is_table(self.network)
+
+    def _model(self, data: Data) -> Model:
         raise TypeError(f"{type(self).__name__} has no model")
 
 
@@ -125,20 +187,25 @@ class BayesianRegressor(RegressorMixin, _Estimator):
     Arguments:
         method: the name of an inference method, or an object such as `credo.NUTS(num_samples=500)`; "auto" chooses by
             the size of model and data. `credo methods` lists them all.
-        network: a text such as "linear" or "mlp:50,50,relu", or any network that `credo.networks.functional` takes,
-            with one output per target (two for heteroscedastic noise).
-        prior: of the weights, as for `credo.models.regression`.
+        network: "table", the default model for tables (`credo.models.table`), or "table:50" with other layers; a text
+            such as "linear" or "mlp:50,50,relu", or any network that `credo.networks.functional` takes, with one output
+            per target (two for heteroscedastic noise).
+        prior: of the weights, as for `credo.models.regression`; by default that of the model.
         monotone: columns of X with which the prediction rises or falls: 1 or "+", −1 or "-" for names or numbers of
             columns, or one of 1, 0 and −1 for each, as `monotonic_cst` in scikit-learn. A prior belief, which data may
             outweigh: see `credo.priors.consistent`.
         noise: around the network's outputs, as for `credo.models.regression`.
+        likelihood: of the network "table", as for `credo.models.table`: "counts", "positive", "shares", or "auto" for
+            what is found from y.
         standardise: whether to give columns and targets mean 0 and standard deviation 1 for the network. Predictions
             are in the units of y either way.
         random_state: an int gives the same bits at each fit, those of `credo.fit(seed=…)`.
         progress: a live bar on stderr.
+        budget: seconds on the clock that a fit by "auto" may take.
+        unknown: what a category that was not there at fit is in a prediction: "error", or "missing".
 
-    After `fit`: `posterior_`, `n_features_in_`, `feature_names_in_` where X is a data frame, `n_outputs_`; after
-    `partial_fit` also `learner_`, whose `drift` says whether the world has changed.
+    After `fit`: `posterior_`, `features_`, `n_features_in_`, `feature_names_in_` where X is a data frame, `n_outputs_`;
+    after `partial_fit` also `learner_`, whose `drift` says whether the world has changed.
 
     >>> import credo
     >>> data = credo.datasets.gap()
@@ -149,23 +216,29 @@ class BayesianRegressor(RegressorMixin, _Estimator):
     """
 
     noise: Any = None
+    likelihood: str | None = None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Infer the posterior from rows X, (rows, columns), and targets y, (rows,) or (rows, targets)."""
-        return self._fit_posterior(*self._checked(X, y, reset=True))
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, censored: Any = None) -> Self:
+        """Infer the posterior from rows X, (rows, columns), and targets y, (rows,) or (rows, targets).
+
+        Arguments:
+            sample_weight: how often each row was seen, (rows,).
+            censored: booleans, (rows,), True where y is only a lower bound of the target.
+        """
+        return self._fit_posterior(*self._checked(X, y, reset=True), sample_weight, censored)
 
     @available_if(_goes_on)
     def partial_fit(self, X: Any, y: Any) -> Self:
         """Learn more rows, without those before: the first ones fix how columns and targets are scaled."""
         return self._go_on(*self._checked(X, y, reset=not self._is_fitted))
 
-    def _checked(self, X: Any, y: Any, *, reset: bool) -> tuple[np.ndarray, np.ndarray]:
-        x, targets = validate_data(self, X, y, multi_output=True, y_numeric=True, reset=reset)
+    def _checked(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, np.ndarray]:
+        x, targets = self._pairs(X, y, multi_output=True, y_numeric=True, reset=reset)
         # Integers would be class labels to `Data`.
         targets = targets.astype(np.result_type(targets.dtype, np.float32))
         if reset:
@@ -185,9 +258,13 @@ class BayesianRegressor(RegressorMixin, _Estimator):
         """Draws of y, (rows, n_samples): each is one function evaluated on all rows, plus noise."""
         return self._samples(X, n_samples, random_state)
 
-    def _model(self) -> Model:
-        outputs = as_noise(self.noise).num_outputs(self.n_outputs_)
+    def _model(self, data: Data) -> Model:
         prior = self._prior(self.n_outputs_)
+        if self._is_table:
+            return models.table(data, self.network, prior=prior, noise=self.noise, likelihood=self.likelihood)
+        if self.likelihood is not None:
+            raise ValueError(f"likelihood is {self.likelihood!r}, which the network 'table' has; leave one of them out")
+        outputs = as_noise(self.noise).num_outputs(self.n_outputs_)
         return _model_of("regression", self.network, outputs, prior=prior, noise=self.noise)
 
 
@@ -196,12 +273,13 @@ class BayesianClassifier(ClassifierMixin, _Estimator):
     """A neural network for classes with a posterior over its weights: theta ~ p(theta), y ~ Cat(softmax(f_theta(x))).
 
     Arguments:
-        network: a text such as "linear" or "mlp:50,50,relu", or any network that `credo.networks.functional` takes,
-            with one output per class (for two classes a single one is enough).
+        network: "table", the default model for tables (`credo.models.table`), or "table:50" with other layers; a text
+            such as "linear" or "mlp:50,50,relu", or any network that `credo.networks.functional` takes, with one output
+            per class (for two classes a single one is enough).
         monotone: as for `BayesianRegressor`, of the probability of the second of two classes.
         noise: None where all labels are right; "ncar", "nar" or "nnar" where some are not, see
             `credo.models.noisy_labels`. The predictions are about the true class, and `label_errors` finds the others.
-        method, prior, standardise, random_state, progress: as for `BayesianRegressor`.
+        method, prior, standardise, random_state, progress, budget, unknown: as for `BayesianRegressor`.
 
     After `fit`: `posterior_`, `classes_`, `n_features_in_`, `feature_names_in_` where X is a data frame; after
     `partial_fit` also `learner_`.
@@ -212,14 +290,18 @@ class BayesianClassifier(ClassifierMixin, _Estimator):
 
     noise: str | None = None
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Infer the posterior from rows X, (rows, columns), and their classes y, numbers or texts."""
-        x, targets = validate_data(self, X, y)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Infer the posterior from rows X, (rows, columns), and their classes y, numbers or texts.
+
+        Arguments:
+            sample_weight: how often each row was seen, (rows,).
+        """
+        x, targets = self._pairs(X, y, reset=True)
         check_classification_targets(targets)
         self.classes_, labels = np.unique(targets, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(f"y has one class only, '{self.classes_[0]}'; a classifier needs two or more")
-        return self._fit_posterior(x, labels.astype(np.int32))
+        return self._fit_posterior(x, labels.astype(np.int32), sample_weight)
 
     @available_if(_goes_on)
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
@@ -230,7 +312,7 @@ class BayesianClassifier(ClassifierMixin, _Estimator):
                 are new ones, at the end of `classes_`.
         """
         first = not self._is_fitted
-        x, targets = validate_data(self, X, y, reset=first)
+        x, targets = self._pairs(X, y, reset=first)
         check_classification_targets(targets)
         known = np.unique(targets if classes is None else classes) if first else self.classes_
         if len(known) < 2:
@@ -277,16 +359,23 @@ class BayesianClassifier(ClassifierMixin, _Estimator):
     def label_errors(self, X: Any, y: Any) -> np.ndarray:
         """The probability that each label of y is wrong, (rows,), for a classifier with `noise`."""
         check_is_fitted(self, "posterior_")
-        x, targets = validate_data(self, X, y, reset=False)
-        return self.posterior_.label_errors((x, self._labels(targets)))
+        x, targets = self._pairs(X, y)
+        return self.posterior_.label_errors((self._numbers(x), self._labels(targets)))
 
-    def _model(self) -> Model:
+    def _model(self, data: Data) -> Model:
         num = len(self.classes_)
         outputs = 1 if num == 2 else num
         prior = self._prior(outputs, label=1)
+        if self._is_table:
+            return models.table(data, self.network, prior=prior)
         if self.noise is None:
             return _model_of("classification", self.network, outputs, prior=prior)
-        return _model_of("noisy_labels", self.network, outputs, kind=self.noise, prior=prior)
+        network = NETWORK_OF_NOISY_LABELS if networks.is_table(self.network) else self.network
+        return _model_of("noisy_labels", network, outputs, kind=self.noise, prior=prior)
+
+    @property
+    def _is_table(self) -> bool:
+        return self.noise is None and super()._is_table
 
 
 def _model_of(task: str, network: Any, outputs: int, **settings: Any) -> Model:
@@ -302,16 +391,6 @@ def _model_of(task: str, network: Any, outputs: int, **settings: Any) -> Model:
 @lru_cache(maxsize=32)
 def _shared_model(task: str, network: str, outputs: int, **settings: Any) -> Model:
     return models.MODELS[task](networks.from_text(network, outputs), **settings)
-
-
-def _signs(monotone: Any, num_columns: int) -> dict[Any, Any]:
-    """A sign for each column that has one."""
-    if isinstance(monotone, Mapping):
-        return {column: sign for column, sign in monotone.items() if sign != 0}
-    signs = np.asarray(monotone)
-    if signs.shape != (num_columns,):
-        raise ValueError(f"monotone must have a number for each of {num_columns} columns, got shape {signs.shape}")
-    return {column: sign for column, sign in enumerate(signs.tolist()) if sign != 0}
 
 
 def _seed_of(random_state: Any) -> int:

@@ -29,7 +29,7 @@ def test_fit_says_what_it_did(credo, houses, run, tmp_path):
         "Network: mlp:4",
         "Method: map, as requested",
         "num_steps = 20",
-        "Health: A point estimate",
+        "Verdict: usable",
         f"Saved in {tmp_path / 'run'}",
     ):
         assert words in result.stdout
@@ -70,17 +70,17 @@ def test_predict_writes_every_format(credo, houses, run, tmp_path, suffix):
     assert "Predicted 30 rows" in result.stdout
     read = {".csv": pl.read_csv, ".parquet": pl.read_parquet, ".npz": lambda name: pl.DataFrame(dict(np.load(name)))}
     frame = read[suffix](out)
-    assert frame.columns == ["id", "city", "mean", "sd", "epistemic", "aleatoric", "lower", "upper"]
+    assert frame.columns == ["id", "city", "mean", "sd", "epistemic_sd", "aleatoric_sd", "lower", "upper", "outside"]
     assert frame["id"][0] == "house 60"
 
 
 def test_predict_speaks_to_pipes_and_machines(credo, houses, run):
     lines = credo("predict", run, houses / "test.csv", "--level", "0.5").stdout.splitlines()
-    assert lines[0] == "mean,sd,epistemic,aleatoric,lower,upper"
+    assert lines[0] == "mean,sd,epistemic_sd,aleatoric_sd,lower,upper,outside"
     assert len(lines) == 31
     rows = json.loads(credo("predict", run, houses / "test.csv", "--json").stdout)
     assert len(rows) == 30
-    mean, *_, lower, upper = map(float, lines[1].split(","))
+    mean, *_, lower, upper, _ = map(float, lines[1].split(","))
     assert rows[0]["mean"] == mean
     assert rows[0]["lower"] < lower < upper < rows[0]["upper"]
 
@@ -121,7 +121,7 @@ def test_rows_without_a_target_are_kept_as_unlabelled_and_not_judged(credo, hous
 def test_inspect_tells_what_a_run_is(credo, run):
     result = credo("inspect", run)
     assert result.exit_code == 0, result.output
-    for words in ("fitted to 60 rows", "mlp:4", "category of 3 levels", "Health: A point estimate"):
+    for words in ("fitted to 60 rows", "mlp:4", "category of 3 levels", "Verdict: usable"):
         assert words in result.stdout
     assert json.loads(credo("inspect", run, "--json").stdout)["finished"]
 
@@ -191,7 +191,7 @@ def test_classes_keep_their_names(credo, tmp_path):
     out = tmp_path / "out.csv"
     assert credo("predict", tmp_path / "run", tmp_path / "train.parquet", "-o", out).exit_code == 0
     said = pl.read_csv(out)
-    assert said.columns == ["p_blue", "p_green", "p_red", "label", "entropy", "mutual_information"]
+    assert said.columns == ["p_blue", "p_green", "p_red", "label", "entropy", "mutual_information", "outside"]
     np.testing.assert_allclose(said.select("p_blue", "p_green", "p_red").sum_horizontal(), 1, rtol=1e-5)
     assert set(said["label"]) <= {"red", "green", "blue"}
 
@@ -244,6 +244,7 @@ def test_uci_scores_are_those_of_python_to_the_bit(credo, tmp_path, name):
     said = json.loads(credo("evaluate", tmp_path / "run", tmp_path / "test.csv", "--json").stdout)
     model = package.models.regression(package.networks.MLP([10], 1))
     posterior = package.fit(model, train, package.MAP(num_steps=50), seed=1)
-    assert said == json.loads(json.dumps(package.evaluate(posterior, test).to_dict()))
+    scores = package.evaluate(posterior, test).beside(package.evaluation.baselines(train, test))
+    assert said == json.loads(json.dumps(scores.to_dict()))
     # A table that is read in Python is the same data again.
     np.testing.assert_array_equal(tables.read(tmp_path / "train.csv", target="y").batch().x, train.batch().x)

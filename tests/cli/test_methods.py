@@ -41,7 +41,7 @@ def test_for_machines(command):
     found = json.loads(command("--json").output)
     assert [one["name"] for one in found] == list(METHODS)
     one = json.loads(command("laplace", "--json").output)
-    assert one == catalogue.entry("laplace").to_dict()
+    assert one == json.loads(json.dumps(catalogue.entry("laplace").to_dict()))
     assert one["exact"] == "approximate"
     assert one["settings"][0] == {
         "name": "structure",

@@ -272,7 +272,7 @@ def test_predictions_come_in_batches_of_one_size(run, table, monkeypatch):
     assert whole["y"].equals(pl.concat(parts)["y"])
     np.testing.assert_allclose(pl.concat(parts)["upper"], whole["upper"], rtol=1e-5)
     assert (whole["lower"] < whole["mean"]).all()
-    np.testing.assert_allclose(whole["sd"] ** 2, whole["epistemic"] ** 2 + whole["aleatoric"] ** 2)
+    np.testing.assert_allclose(whole["sd"] ** 2, whole["epistemic_sd"] ** 2 + whole["aleatoric_sd"] ** 2)
 
 
 def test_regrouping_keeps_every_row():
@@ -389,3 +389,51 @@ def test_it_says_what_becomes_of_rows_without_a_target(config):
     assert "the prior's conditions look at them" in unlabelled_in_words(data, replace(config, smooth=True))
     assert unlabelled_in_words(data.select([0, 1]), config).startswith("1 row has no target")
     assert unlabelled_in_words(data.only_labelled(), config) == ""
+
+
+def test_rows_outside_the_training_rows_are_marked_and_told_of_once(run, folder):
+    path = folder / "far.csv"
+    pl.DataFrame({"a": [0.0, 1e4, 0.0], "b": [0.0, 0.0, 1e3]}).write_csv(path)
+    with pytest.warns(UserWarning, match=r"outside the training range: 2 of 3 rows .* the furthest is row 2") as told:
+        found = pl.concat(list(run.predict(path)))
+    assert len(told) == 1
+    assert found["outside"][0] == 0
+    assert (found["outside"][1:] > 100).all()
+
+
+def test_a_verdict_is_kept_with_the_run_and_names_the_command(config, table, tmp_path):
+    """Of too short chains; that of another posterior would not be believed."""
+    settings = {"num_samples": 20, "num_warmup": 5, "max_depth": 2}
+    own = replace(config, network="linear", method="nuts", settings=settings)
+    run = Run.fit(own, tmp_path / "run")
+    assert run.verdict == Run.load(run.folder).verdict
+    assert runs.describe(run.folder)["status"] == run.verdict.status
+    assert [answer.question for answer in run.verdict.answers][-1] == "calibration"
+    changes = " ".join(f"--set {name}={value}" for name, value in run.verdict.remedy.items())
+    command = f"credo fit --config {run.folder / 'config.toml'} {changes} --out {run.folder} --overwrite"
+    assert (run.to_mend[0] == f"To mend it: {command}") == bool(changes)
+    (run.folder / "verdict.json").write_text("{}")
+    with pytest.raises(_files.LoadError, match=r"verdict.json is damaged"):
+        Run.load(run.folder)
+
+
+def test_a_likelihood_is_that_of_the_model_for_tables(tmp_path):
+    """Few whole numbers would be classes; to name what they count makes them numbers."""
+    path = tmp_path / "visits.csv"
+    path.write_text("hour,visits\n" + "".join(f"{row / 7},{row % 4}\n" for row in range(60)))
+    prepared = runs.prepare(Config(str(path), "visits", likelihood="counts"))
+    assert prepared.model.config["model"] == "counts"
+    assert prepared.encoding.target.task == "regression"
+    with pytest.raises(ValueError, match="leave out the network"):
+        runs.prepare(Config(str(path), "visits", likelihood="counts", network="mlp:4"))
+    with pytest.raises(ValueError, match="the task is classes"):
+        runs.prepare(Config(str(path), "visits", likelihood="counts", task="multi-class"))
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        runs.prepare(Config(str(path), "visits", likelihood="shares"))
+
+
+def test_a_short_budget_takes_a_small_network(tmp_path):
+    path = tmp_path / "line.csv"
+    path.write_text("x,y\n" + "".join(f"{row},{2 * row + 0.5}\n" for row in range(30)))
+    assert runs.prepare(Config(str(path), "y", budget=10)).config.network == "table:20"
+    assert runs.prepare(Config(str(path), "y")).config.network == "table"

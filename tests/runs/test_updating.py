@@ -15,6 +15,7 @@ from credo.runs import Config, Run, describe, updated
 from tests.kills import Killed, kill_at
 
 VI = {"method": "bayes_by_backprop", "settings": {"num_steps": 300}, "network": "linear"}
+POINTS = {"method": "map", "settings": {"num_steps": 50}, "network": "linear"}
 
 
 def rows(num, seed, *, slope=2.0, classes=("cold", "hot")):
@@ -118,16 +119,73 @@ def test_a_table_is_learned_once(folder, run):
     assert len(updated(run, folder / "new.csv", again=True).updates) == 2
 
 
-def test_points_cannot_go_on(folder, tmp_path):
-    config = Config(str(folder / "train.csv"), "y", network="linear", method="map", settings={"num_steps": 5})
-    place = Run.fit(config, tmp_path / "run", progress=False).folder
-    with pytest.raises(ValueError, match="MAP leaves no distribution"):
-        updated(place, folder / "new.csv")
+def test_what_is_no_run_is_refused(folder, tmp_path):
     with pytest.raises(LoadError, match="is not a run"):
         updated(tmp_path, folder / "new.csv")
 
 
-def test_killed_at_any_write_the_old_run_or_the_new_one_is_there(folder, fitted, tmp_path, monkeypatch):
+# -- runs that cannot go on by themselves -------------------------------------------------------------------------
+
+
+@pytest.fixture
+def points(folder, tmp_path):
+    """A run of points, and copies of its tables that a test may spoil."""
+    for name in ("train.csv", "new.csv", "changed.csv"):
+        shutil.copy(folder / name, tmp_path)
+    return Run.fit(Config(str(tmp_path / "train.csv"), "y", **POINTS), tmp_path / "run", progress=False).folder
+
+
+def test_points_are_fitted_again_to_all_tables(folder, points):
+    updated(points, points.parent / "new.csv")
+    after = updated(points, points.parent / "changed.csv")
+    assert after.posterior.provenance.num_data == after.encoding.num_rows == 240
+    assert after.updates[-1].rang
+    assert all("MAP leaves no distribution" in one for one in describe(points)["updates"])
+    every = [pl.read_csv(folder / name) for name in ("train.csv", "new.csv", "changed.csv")]
+    pl.concat(every).write_csv(points.parent / "all.csv")
+    whole = Run.fit(Config(str(points.parent / "all.csv"), "y", **POINTS), points.parent / "whole", progress=False)
+    found, expected = (pl.concat(list(one.predict(folder / "new.csv")))["mean"] for one in (after, whole))
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_draws_that_are_left_without_weight_are_made_anew(folder, tmp_path):
+    settings = {"num_samples": 30, "num_warmup": 30, "num_chains": 2, "batch_size": 60, "step_size": 1e-4}
+    config = Config(str(folder / "train.csv"), "y", drop=("kind",), network="mlp:8", method="sgld", settings=settings)
+    place = Run.fit(config, tmp_path / "run", progress=False).folder
+    said = CliRunner().invoke(app, ["update", str(place), str(folder / "changed.csv")])
+    assert said.exit_code == 0, said.output
+    assert "Fitted again to all 2 tables, since the new rows leave" in said.output
+    after = Run.load(place)
+    assert after.posterior.provenance.num_data == 180
+    np.testing.assert_array_equal(after.posterior.weighted_draws(0)[1], 1 / 60)
+
+
+def test_a_fit_that_cannot_be_made_again_leaves_the_run_as_it_was(points):
+    first, new = points.parent / "train.csv", points.parent / "new.csv"
+    before, content = (points / "manifest.json").read_bytes(), first.read_bytes()
+
+    def refused(says, **options):
+        with pytest.raises(ValueError, match=rf"MAP leaves no distribution.* Nor can it be fitted again: .*{says}"):
+            updated(points, new, **options)
+        assert (points / "manifest.json").read_bytes() == before
+
+    refused("forgets nothing, and forgetting is 0.5", forgetting=0.5)
+    first.write_bytes(content + b"1.0,red,2.0,hot\n")
+    refused("train.csv, which it has learned, has changed since")
+    first.unlink()
+    refused("train.csv, which it has learned, is not there any more")
+    first.write_bytes(content)
+    assert updated(points, new).encoding.num_rows == 180
+
+
+# -- whole folders ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "method", [VI, pytest.param(POINTS, marks=pytest.mark.full)], ids=["goes on", "is fitted again"]
+)
+def test_killed_at_any_write_the_old_run_or_the_new_one_is_there(folder, tmp_path, monkeypatch, method):
+    fitted = Run.fit(Config(str(folder / "train.csv"), "y", drop=("kind",), **method), tmp_path / "run", progress=False)
     whole = None
     for number in range(1, 30):
         place = Path(shutil.copytree(fitted.folder, tmp_path / f"run{number}"))

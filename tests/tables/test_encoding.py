@@ -11,7 +11,7 @@ import pytest
 
 import credo
 from credo import tables
-from credo.tables import Boolean, Categorical, Constant, Date, Dropped, Encoding, Numeric
+from credo.tables import Boolean, ByTarget, Categorical, Constant, Date, Dropped, Encoding, Numeric
 
 HOUSES = """id,city,sold,size,garden,country,empty,price
 h01,Bern,2020-01-01,10,yes,CH,,1.5
@@ -153,11 +153,12 @@ def test_what_was_learned_survives_a_file(houses, tmp_path):
         (["true", "FALSE", "True"], Boolean),
         (["2020-01-01 10:30", "2020-01-02 11:00"], Date),
         (["1.2.2020", "31.12.2021"], Date),
-        (["3/4/2020", "5/6/2020"], Categorical),
+        (["3/4/2020", "5/6/2020"], Date),
+        (["3/4/20", "5/6/20"], Categorical),
         (["1", "2", "three"], Categorical),
         (["yes", "no", "maybe"], Categorical),
         ([f"name {n}" for n in range(30)], Dropped),
-        ([f"code {n % 120}" for n in range(600)], Dropped),
+        ([f"code {n % 120}" for n in range(600)], ByTarget),
     ],
 )
 def test_what_cells_make_a_column(table, cells, kind):
@@ -386,3 +387,24 @@ def test_rows_without_a_target_tell_what_the_columns_are(table):
     assert data.scaling.x_mean[data.names.index("size")] == pytest.approx((6 * 3 + 150) / 14)
     again = Encoding.from_dict(encoding.to_dict())
     assert again == encoding
+
+
+def test_rows_outside_the_training_range_are_measured_in_widths_of_it(tmp_path):
+    train, new = tmp_path / "train.csv", tmp_path / "new.csv"
+    train.write_text("size,sold,city,y\n10,2020-01-01,Bern,1\n30,2020-12-31,Ulm,2\n,2020-06-01,Bern,3\n")
+    new.write_text("size,sold,city\n20,2020-03-01,Bern\n70,2020-03-01,Ulm\n,2020-03-01,Ulm\n5,2018-12-31,Bern\n")
+    encoding = Encoding.learn(train, "y")
+    ((_, x),) = encoding.inputs(new)
+    distance, place = encoding.outside(x)
+    # 2019 is 366 days before 2020 began and ended; 5 is a quarter of the range below 10.
+    np.testing.assert_allclose(distance, [0.0, 2.0, 0.0, 366 / 365], rtol=1e-6)
+    assert [encoding.names[index] for index in place[[1, 3]]] == ["size", "sold: years"]
+    assert Encoding.from_dict(encoding.to_dict()) == encoding
+
+
+def test_dates_of_an_earlier_version_have_no_end(tmp_path):
+    train = tmp_path / "train.csv"
+    train.write_text("sold,y\n2020-01-01,1\n2020-12-31,2\n2020-06-01,3\n")
+    stored = Encoding.learn(train, "y").to_dict()
+    del stored["columns"][0]["latest"]
+    assert Encoding.from_dict(stored).outside(np.full((1, 5), 1e6))[0] == 0

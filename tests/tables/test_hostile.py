@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from credo import tables
 from credo._machine import MemoryLimit
 from credo.tables import Dropped, Encoding, Numeric, arrays, files, open_table
 from credo.tables.predictions import write
@@ -206,7 +207,7 @@ def test_work_on_wide_tables_is_linear(tmp_path, suffix, monkeypatch):
 
     table = open_table(path)
     object.__setattr__(table, "columns", tuple(map(Name, table.columns)))
-    files._require_distinct(path, table.columns)
+    tables.table.named(path, table.columns)
     names_of, listed = pl.DataFrame.columns.fget, []
     monkeypatch.setattr(pl.DataFrame, "columns", property(lambda frame: listed.append(frame.width) or names_of(frame)))
     encoding = Encoding.learn(table, Name("y"))

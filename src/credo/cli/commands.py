@@ -10,7 +10,9 @@ from credo.cli.distill import distill
 from credo.cli.errors import reported
 from credo.cli.evaluate import evaluate
 from credo.cli.example import example
+from credo.cli.explain import explain
 from credo.cli.fit import fit
+from credo.cli.help import Command, Group
 from credo.cli.inspect import inspect
 from credo.cli.label import label
 from credo.cli.methods import methods
@@ -21,35 +23,38 @@ from credo.cli.update import update
 EPILOG = """
 Examples:
 
-  credo fit train.csv --target price --out run/      fit a network to a table
+  credo fit train.csv --target price --out run/     fit a network to a table
 
-  credo predict run/ new.csv -o out.csv              with its uncertainty
+  credo predict run/ new.csv -o out.csv             with its uncertainty
 
-  credo evaluate run/ test.csv --report report.html  does it know what it knows?
+  credo evaluate run/ test.csv --report page.html   right, and sure of it?
 
-  credo update run/ new.csv                          learn new rows
+  credo explain run/ test.csv                       which columns matter
 
-  credo compare train.csv --target price             which method is worth it?
+  credo update run/ new.csv                         learn new rows
 
-  credo inspect run/                                 what was fitted, how healthy
+  credo compare train.csv --target price            which method is worth it?
 
-  credo simplify run/                                how small and fast can it be?
+  credo inspect run/                                what was fitted
 
-  credo distill run/ --out small/                    one pass in place of hundreds
+  credo simplify run/                               how small can it be?
 
-  credo compress run/ --to 2% --out small/           a fiftieth of its bytes
+  credo distill run/ --out small/                   one pass, not hundreds
 
-  credo label pool.csv --target kind                 ask people, best question first
+  credo compress run/ --to 2% --out small/          a fiftieth of its bytes
 
-  credo methods                                      every method and its limits
+  credo label pool.csv --target kind                the best question first
 
-  credo example paperfold                            the paper's examples
+  credo methods                                     every method and its limits
 
-  credo demo --out figures/                          all of it on embedded data
+  credo example paperfold                           the paper's examples
+
+  credo demo --out figures/                         all of it on embedded data
 """
 
 app = typer.Typer(
     name="credo",
+    cls=Group,
     help="Bayesian neural networks: networks that know what they do not know.",
     epilog=EPILOG,
     no_args_is_help=True,
@@ -74,8 +79,13 @@ def main(
     """Bayesian neural networks: networks that know what they do not know."""
 
 
-for command in (fit, predict, evaluate, update, compare, inspect, simplify, distill, compress, label, methods, demo):
-    app.command()(reported(command))
+COMMANDS = (
+    *(fit, predict, evaluate, explain, update, compare, inspect),
+    *(simplify, distill, compress, label, methods, demo),
+)
+for command in COMMANDS:
+    app.command(cls=Command)(reported(command))
 app.add_typer(example, name="example")
 for found in example.registered_commands:
+    found.cls = Command
     found.callback = reported(found.callback) if found.callback else None

@@ -7,11 +7,13 @@ import typer
 
 from credo.cli.completion import complete_methods, complete_network
 from credo.cli.errors import require_folder
-from credo.cli.voice import Json, Monotone, Quiet, Smooth, Strength, Verbose, Voice
+from credo.cli.voice import Counts, Group, Json, Monotone, Quiet, Smooth, Strength, Time, Verbose, Voice
+from credo.cli.written import Written, reads_tables
 
 
+@reads_tables
 def compare(
-    file: Annotated[Path, typer.Argument(help="The table: .csv, .parquet or .npz.")],
+    file: Annotated[Path, typer.Argument(help="The table: .csv, .xlsx, .parquet or .npz.")],
     target: Annotated[str | None, typer.Option("--target", "-t", help="The column to predict.")] = None,
     methods: Annotated[
         str, typer.Option("--methods", "-m", help="Separated by commas.", autocompletion=complete_methods)
@@ -23,12 +25,17 @@ def compare(
     ] = "mlp:50,50",
     task: Annotated[str, typer.Option(help="regression, binary or multi-class. [default: found from the target]")] = "",
     task_column: Annotated[str, typer.Option(help="The column whose levels are tasks: school.")] = "",
+    group: Group = None,
+    time: Time = None,
+    counts: Counts = None,
     drop: Annotated[str, typer.Option(help="Columns not to use: id,name.")] = "",
     monotone: Monotone = None,
     smooth: Smooth = None,
     strength: Strength = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same bits.")] = 0,
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the picture and the table.")] = Path("compare"),
+    *,
+    written: Written,
     as_json: Json = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
@@ -47,17 +54,21 @@ def compare(
         target,
         task=task,
         task_column=task_column,
+        group=group or "",
+        time=time or "",
+        counts=counts or "",
         drop=dropped,
         network=network,
         monotone={} if monotone is None else directions(monotone),
         smooth=bool(smooth),
         strength=1.0 if strength is None else strength,
         seed=seed,
+        **written(file).told,
     )
     result = compare_methods(
         config,
         [name.strip() for name in methods.split(",") if name.strip()],
-        test=test,
+        test=None if test is None else written(test),
         holdout=holdout,
         tell=voice.say,
         progress=voice.progress,

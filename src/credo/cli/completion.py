@@ -20,7 +20,7 @@ METHODS = (
     "ivon",
     "deep_ensemble",
 )
-NETWORKS = ("linear", "mlp:50", "mlp:50,50", "mlp:50,50,relu")
+NETWORKS = ("table", "linear", "mlp:50", "mlp:50,50", "mlp:50,50,relu", "cnn", "resnet20")
 
 
 def complete_method(incomplete: str) -> list[str]:

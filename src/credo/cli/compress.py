@@ -6,8 +6,10 @@ from typing import Annotated
 import typer
 
 from credo.cli.voice import Json, Quiet, Verbose, Voice
+from credo.cli.written import Written, reads_tables
 
 
+@reads_tables
 def compress(
     run: Annotated[Path, typer.Argument(help="The folder of a run, made by credo fit.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The folder of the compressed run.")] = Path("small"),
@@ -20,6 +22,8 @@ def compress(
     ] = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same bits.")] = 0,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a run that is already there.")] = False,
+    *,
+    written: Written,
     as_json: Json = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
@@ -31,7 +35,8 @@ def compress(
     from credo.runs import Run, compressed  # lazy: imports JAX
 
     voice = Voice(as_json, quiet, verbose)
-    small = compressed(Run.load(run), out, to=to, by=by, data=data, seed=seed, overwrite=overwrite)
+    inputs = None if data is None else written(data)
+    small = compressed(Run.load(run), out, to=to, by=by, data=inputs, seed=seed, overwrite=overwrite)
     found = small.posterior.diagnostics
     voice.say(str(found))
     voice.say(f"Saved in {small.folder}. Next: credo predict {small.folder} new.csv -o out.csv")

@@ -134,7 +134,7 @@ def _table(console: "Console", regression: Fitted, classification: Fitted) -> No
             table.add_row(fitted.name, where, judged if where == "new rows" else "", *_parts(fitted, x))
     console.print(table)
     for fitted, _ in places:
-        console.print(f"{fitted.name.capitalize()} on new rows: {fitted.scores.calibration.verdict}")
+        console.print(f"{fitted.name.capitalize()} on new rows: {fitted.scores.verdict}")
 
 
 def _parts(fitted: Fitted, x: object) -> tuple[str, ...]:

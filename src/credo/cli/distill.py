@@ -8,11 +8,13 @@ import typer
 from credo._text import size_in_words
 from credo.cli.completion import complete_network
 from credo.cli.voice import Json, Quiet, Verbose, Voice
+from credo.cli.written import Written, reads_tables
 
 if TYPE_CHECKING:
     from credo.runs import Run
 
 
+@reads_tables
 def distill(
     run: Annotated[Path, typer.Argument(help="The folder of a run, made by credo fit: the teacher.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="The folder of the student.")] = Path("small"),
@@ -31,6 +33,8 @@ def distill(
     unlabelled: Annotated[Path | None, typer.Option(help="A table with more inputs; no target is needed.")] = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same bits.")] = 0,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a run that is already there.")] = False,
+    *,
+    written: Written,
     as_json: Json = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
@@ -46,8 +50,8 @@ def distill(
     student = distilled(
         teacher,
         out,
-        data=data,
-        unlabelled=unlabelled,
+        data=None if data is None else written(data),
+        unlabelled=None if unlabelled is None else written(unlabelled),
         network=network,
         seed=seed,
         overwrite=overwrite,

@@ -28,6 +28,6 @@ def inspect(
         voice.say(f"Learned since: {line}")
     for line in (found["model"], found["diagnostics"]):
         voice.detail(line)
-    if found["verdict"]:
-        voice.say(f"Health: {found['verdict']}")
+    if found["status"]:
+        voice.verdict(found["status"], found["answers"], found["to_mend"])
     voice.result(found)

@@ -9,12 +9,14 @@ import typer
 from credo.cli.completion import complete_method
 from credo.cli.signals import advising
 from credo.cli.voice import Json, Quiet, Verbose, Voice
+from credo.cli.written import Written, reads_tables
 
 if TYPE_CHECKING:
     from credo.labelling.lesson import Lesson
     from credo.labelling.session import Labelling
 
 
+@reads_tables
 def label(
     pool: Annotated[Path, typer.Argument(help="A table, a folder of images, lines of text (.txt), or arrays (.npz).")],
     target: Annotated[str | None, typer.Option("--target", "-t", help="The column to fill in.")] = None,
@@ -46,6 +48,8 @@ def label(
         str, typer.Option(help="What is asked first: margin, bald, batch_bald, entropy, random, …")
     ] = "margin",
     seed: Annotated[int, typer.Option(help="The same seed and answers give the same questions.")] = 0,
+    *,
+    written: Written,
     as_json: Json = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
@@ -64,7 +68,7 @@ def label(
     options = {"target": target, "classes": names, "learner": learner, "per_item": per_item, "seed": seed}
     with (
         advising(lambda: f"every answer is kept: go on with the same command; the labels are in {out}"),
-        opened(pool, out, **options) as labelling,  # type: ignore[arg-type]
+        opened(written(pool), out, **options) as labelling,  # type: ignore[arg-type]
     ):
         voice.say(f"{pool}: {len(labelling.pool):,} items, {labelling.progress().num_labels:,} with a label")
         if page:

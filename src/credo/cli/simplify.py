@@ -7,8 +7,10 @@ import typer
 
 from credo.cli.errors import require_folder
 from credo.cli.voice import Json, Quiet, Verbose, Voice
+from credo.cli.written import Written, reads_tables
 
 
+@reads_tables
 def simplify(
     run: Annotated[Path, typer.Argument(help="The folder of a run, made by credo fit.")],
     test: Annotated[
@@ -17,6 +19,8 @@ def simplify(
     budget: Annotated[str | None, typer.Option(help="The most it may take: 1%, 200000 (bytes) or '200 kB'.")] = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same bits.")] = 0,
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the picture and the table.")] = Path("simplify"),
+    *,
+    written: Written,
     as_json: Json = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
@@ -28,7 +32,8 @@ def simplify(
 
     voice = Voice(as_json, quiet, verbose)
     require_folder(out)
-    result = trade_off_of(Run.load(run), budget=budget, test=test, seed=seed, progress=voice.progress)
+    judged = None if test is None else written(test)
+    result = trade_off_of(Run.load(run), budget=budget, test=judged, seed=seed, progress=voice.progress)
     out.mkdir(parents=True, exist_ok=True)
     plot.save(plot.trade_off(result), out / "trade_off.png")
     write_text(out / "trade_off.csv", result.to_frame().to_csv())

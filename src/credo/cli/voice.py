@@ -22,12 +22,15 @@ Unknown = Annotated[
     str, typer.Option(help="New categories and text among numbers: error, or missing to treat them as missing.")
 ]
 Monotone = Annotated[str | None, typer.Option(help="Columns with which the prediction rises or falls: size:+,age:-.")]
-Smooth = Annotated[
-    bool | None, typer.Option("--smooth/--no-smooth", help="Prefer functions that change slowly.", show_default=False)
-]
+Smooth = Annotated[bool | None, typer.Option("--smooth", help="Prefer functions that change slowly.")]
 Strength = Annotated[
     float | None, typer.Option(help="How strongly --monotone and --smooth hold: 2 is twice as much. [default: 1]")
 ]
+Group = Annotated[
+    str | None, typer.Option(help="The column of what several rows share (patient): rows held out are whole groups.")
+]
+Time = Annotated[str | None, typer.Option(help="The column of dates or numbers in time: rows held out are the latest.")]
+Counts = Annotated[str | None, typer.Option(help="The column of how often each row was seen: 2 is the row twice.")]
 Json = Annotated[bool, typer.Option("--json", help="Say it as JSON, for machines.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say more; show where an error came from.")]
@@ -35,7 +38,8 @@ Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say more; show w
 
 # The library names its arguments as Python does; commands take these as flags.
 ARGUMENT = re.compile(
-    r"\b(again|data|method|network|new_classes|overwrite|resume|target|task|unknown)=(?:True|'([^']*)'|(…))"
+    r"\b(again|data|decimal|drop|encoding|method|network|new_classes|overwrite|resume|sep|sheet|target|task|unknown)="
+    r"(?:True|'([^']*)'|(…))"
 )
 
 
@@ -98,6 +102,16 @@ class Voice:
         for row in rows:
             table.add_row(*(Text(visible(in_flags(cell))) for cell in row))
         self.say(table)
+
+    def verdict(self, status: str, answers: "Iterable[str]", to_do: "Iterable[str]" = ()) -> None:
+        """How far to trust a fit, why, and what to do about it."""
+        from credo.diagnostics.status import Status  # lazy: imports NumPy
+
+        self.say(f"Verdict: {Status(status).words}")
+        for line in answers:
+            self.say(f"  {line}")
+        for line in to_do:
+            self.say(line)
 
     def result(self, content: Any) -> None:
         """The result, for machines."""

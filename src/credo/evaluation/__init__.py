@@ -2,6 +2,8 @@
 
 from credo.diagnostics import ChainDiagnostics, Diagnostics
 from credo.diagnostics import diagnose_chains as diagnose
+from credo.evaluation.baselines import baselines
+from credo.evaluation.calibrated import Calibration
 from credo.evaluation.calibration import CalibrationCurve, calibration_curve, calibration_curves, nssr_curve
 from credo.evaluation.calibration_error import (
     adaptive_error,
@@ -15,7 +17,9 @@ from credo.evaluation.calibration_error import (
     static_error,
     thresholded_error,
 )
+from credo.evaluation.check import Check, check
 from credo.evaluation.class_maps import IsotonicClasses, Temperature, VectorScaling
+from credo.evaluation.class_scores import f1, f1_macro, roc_auc
 from credo.evaluation.classes import ClassSummary, class_summary
 from credo.evaluation.compare import Comparison, compare
 from credo.evaluation.conformal import Conformal, conformal
@@ -34,6 +38,7 @@ from credo.evaluation.scores import (
     lpd,
     mae,
     nll,
+    r2,
     rmse,
     top_k,
 )
@@ -46,8 +51,10 @@ from credo.evaluation.selective import (
 )
 
 __all__ = [
+    "Calibration",
     "CalibrationCurve",
     "ChainDiagnostics",
+    "Check",
     "ClassSummary",
     "Comparison",
     "Conformal",
@@ -64,11 +71,13 @@ __all__ = [
     "VectorScaling",
     "accuracy",
     "adaptive_error",
+    "baselines",
     "brier",
     "calibration_auc",
     "calibration_curve",
     "calibration_curves",
     "calibration_distance",
+    "check",
     "class_summary",
     "compare",
     "conformal",
@@ -81,6 +90,8 @@ __all__ = [
     "discretisation_bias",
     "ece",
     "evaluate",
+    "f1",
+    "f1_macro",
     "loo",
     "lpd",
     "mae",
@@ -89,10 +100,12 @@ __all__ = [
     "nssr",
     "nssr_curve",
     "quantile_error",
+    "r2",
     "recalibrate",
     "risk_coverage",
     "risk_coverage_area",
     "rmse",
+    "roc_auc",
     "sharpness",
     "static_error",
     "thresholded_error",

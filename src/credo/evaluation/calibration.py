@@ -20,8 +20,10 @@ from scipy import stats
 
 from credo._blocks import row_slices
 from credo._checks import require_fraction
+from credo._html import InNotebook
 from credo.data import is_observed
 from credo.evaluation.checks import checked, judged, several_classes
+from credo.evaluation.coverage import levels_of
 from credo.evaluation.residuals import Law, nssr_probabilities
 from credo.predictive import ClassPredictive, Predictive, RegressionPredictive
 
@@ -54,7 +56,7 @@ class Region(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class CalibrationCurve:
+class CalibrationCurve(InNotebook):
     """Observed against predicted probabilities, one number per event; p̂ never decreases.
 
     Arguments:
@@ -113,20 +115,23 @@ class CalibrationCurve:
     @property
     def direction(self) -> Direction:
         """Too sure, too unsure, both in places ("mixed"), or calibrated as far as this many points can tell."""
+        found = {region.direction for region in self.regions}
         if abs(self.bias) > stats.norm.ppf((1 + self.level) / 2) * self.bias_error:
-            return "overconfident" if self.bias > 0 else "underconfident"
-        return "mixed" if self.regions else "calibrated"
+            found.add("overconfident" if self.bias > 0 else "underconfident")
+        return found.pop() if len(found) == 1 else "mixed" if found else "calibrated"
 
     @property
     def verdict(self) -> str:
-        """One sentence: the direction, and where."""
-        said = {
-            "overconfident": "Overconfident: surer than it is right",
-            "underconfident": "Underconfident: right more often than it says",
-            "mixed": "Right on average, but not everywhere",
-            "calibrated": "Calibrated, as far as this many points can tell",
-        }[self.direction]
-        return f"{said}{'; ' if self.regions else ''}{self._where()}."
+        """One sentence: the direction, and where; on average only where no place stands out, or it is the other way."""
+        where, sides = self._where(), {region.direction for region in self.regions}
+        if not where:
+            return {
+                "overconfident": "Overconfident on average: surer than it is right.",
+                "underconfident": "Underconfident on average: right more often than it says.",
+            }.get(self.direction, "Calibrated, as far as this many points can tell.")
+        average = "overconfident" if self.bias > 0 else "underconfident"
+        is_other_way = self.direction == "mixed" and len(sides) == 1
+        return f"{where[:1].upper()}{where[1:]}{f', and {average} on average' if is_other_way else ''}."
 
     def _where(self) -> str:
         """The regions in words, by direction."""
@@ -155,8 +160,8 @@ def calibration_curve(
     Arguments:
         of: for classifiers, a class (one against the rest), "pooled" (all classes together) or "confidence" (the
             most probable class). Class 1 of two by default, and the confidence of many. For regression, "nssr" (the
-            paper's χ² curve, the default), "quantile" (share of targets below each quantile) or "interval" (inside
-            each central interval), the last two after Kuleshov et al. (2018).
+            paper's χ² curve, the default where no target is censored), "quantile" (share of targets below each
+            quantile) or "interval" (inside each central interval), the last two after Kuleshov et al. (2018).
         events: which points make an event of a classifier: "window" [p − δ, p + δ], "below" [0, p], "above" [1 − p, 1].
         delta: half the width of the window.
         level: probability that a calibrated model stays within the band.
@@ -172,11 +177,12 @@ def calibration_curve(
         return _class_curve(predictive, checked(predictive, y), of, events, delta, level)
     if not isinstance(predictive, RegressionPredictive):
         raise TypeError(f"a calibration curve needs a prediction, got {type(predictive).__name__}")
-    if of in (None, "nssr"):
+    censored = predictive.parted(predictive.targets(y))[1] is not None
+    if of == "nssr" or (of is None and not censored):
         return nssr_curve(predictive, y, level=level)
-    levels = predictive.cdf(checked(predictive, y)).ravel()
+    levels = levels_of(predictive, checked(predictive, y)).ravel()
     levels = levels[is_observed(levels)]
-    if of == "quantile":
+    if of in (None, "quantile"):
         return _distribution_curve(levels, level, "y is below its p-quantile", pivot=0.5)
     if of == "interval":
         return _distribution_curve(np.abs(2 * levels - 1), level, "y is inside its central interval of probability p")
@@ -187,7 +193,8 @@ def calibration_curves(predictive: Predictive, y: object, *, level: float = 0.95
     """Every curve that suits the task, by name; for a classifier its confidence, all classes pooled, and each class."""
     predictive, y = judged(predictive, y)
     if not isinstance(predictive, ClassPredictive):
-        kinds = ("nssr", "quantile", "interval")
+        censored = predictive.parted(predictive.targets(y))[1] is not None
+        kinds = ("quantile", "interval") if censored else ("nssr", "quantile", "interval")
         return {kind: calibration_curve(predictive, y, of=kind, level=level) for kind in kinds}
     labels = checked(predictive, y)
 

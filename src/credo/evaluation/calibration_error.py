@@ -13,6 +13,7 @@ from credo._checks import require_fraction
 from credo.data import is_observed
 from credo.evaluation.calibration import class_events, windows
 from credo.evaluation.checks import checked, several_classes
+from credo.evaluation.coverage import levels_of
 from credo.evaluation.metric import Measure, mean_of_outputs, metric
 from credo.evaluation.residuals import nssr_probabilities
 from credo.predictive import ClassPredictive, Predictive, RegressionPredictive
@@ -26,7 +27,12 @@ Events = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 # -- the curve's summaries ---------------------------------------------------------------------------------
 
 
-@metric("calibration AUC", better=0.5)
+@metric(
+    "calibration AUC",
+    better=0.5,
+    words="0.5 if probabilities are right on average, to either side if they are not",
+    censored=True,
+)
 def calibration_auc(predictive: Predictive, y: Any) -> Measure:
     """∫ p̌ dp̂ of the calibration curve: 0.5 if calibrated on average, for regression less if overconfident."""
     events, widths = _curve(predictive, y)
@@ -38,17 +44,21 @@ def calibration_auc(predictive: Predictive, y: Any) -> Measure:
     return measure
 
 
-@metric("calibration distance", better="lower")
+@metric(
+    "calibration distance", better="lower", words="probabilities miss what happens by {value:.1%} or so", censored=True
+)
 def calibration_distance(predictive: Predictive, y: Any) -> Measure:
     """√∫ (p̌ − p̂)² dp̂ of the calibration curve: 0 if calibrated everywhere."""
     return _distance(*_curve(predictive, y))
 
 
-@metric("quantile error", better="lower")
+@metric(
+    "quantile error", better="lower", words="predicted quantiles miss their level by {value:.1%} or so", censored=True
+)
 def quantile_error(predictive: RegressionPredictive, y: Any) -> Measure:
     """√ mean (p − share of y below the p-quantile)² over all levels p: the distance of the quantile curve."""
     targets = checked(predictive, y, RegressionPredictive)
-    return _distance(*_uniform(predictive.cdf(targets).reshape(len(targets), -1)))
+    return _distance(*_uniform(levels_of(predictive, targets).reshape(len(targets), -1)))
 
 
 def _distance(events: Events, widths: np.ndarray) -> Measure:
@@ -63,7 +73,9 @@ def _curve(predictive: Predictive, y: Any) -> tuple[Events, np.ndarray]:
     """The events of `calibration_curve` with its default settings."""
     targets = checked(predictive, y)
     if isinstance(predictive, RegressionPredictive):
-        return _uniform(nssr_probabilities(predictive, targets)[0][:, None])
+        is_censored = predictive.parted(targets)[1] is not None
+        levels = levels_of(predictive, targets) if is_censored else nssr_probabilities(predictive, targets)[0]
+        return _uniform(levels[:, None])
     several_classes(targets)
     return _windows(*class_events(predictive, targets, None)[:2])
 
@@ -100,7 +112,7 @@ def _uniform(levels: np.ndarray) -> tuple[Events, np.ndarray]:
 # -- classes -----------------------------------------------------------------------------------------------
 
 
-@metric("ECE", better="lower")
+@metric("ECE", better="lower", words="the confidence of the labels is off by {value:.1%} on average")
 def ece(predictive: ClassPredictive, y: Any, *, num_bins: int = NUM_BINS) -> Measure:
     """Expected calibration error Σ_b n_b/N · |accuracy − confidence|, of the most probable class, in equal bins.
 
@@ -112,7 +124,7 @@ def ece(predictive: ClassPredictive, y: Any, *, num_bins: int = NUM_BINS) -> Mea
     return _binned_error(confidence, correct, _equal_width(confidence, num_bins))
 
 
-@metric("MCE", better="lower")
+@metric("MCE", better="lower", words="the confidence of the labels is off by {value:.1%} where it is worst")
 def mce(predictive: ClassPredictive, y: Any, *, num_bins: int = NUM_BINS) -> Measure:
     """Maximum calibration error max_b |accuracy − confidence| over the bins of the ECE that are not empty."""
     confidence, correct = _confidence(predictive, y)
@@ -126,19 +138,19 @@ def mce(predictive: ClassPredictive, y: Any, *, num_bins: int = NUM_BINS) -> Mea
     return measure
 
 
-@metric("class-wise ECE", better="lower")
+@metric("class-wise ECE", better="lower", words="the probability of a class is off by {value:.1%} on average")
 def static_error(predictive: ClassPredictive, y: Any, *, num_bins: int = NUM_BINS) -> Measure:
     """Static calibration error: the ECE of each class against the rest, averaged over classes (SCE)."""
     return _class_average(predictive, y, lambda probs: _equal_width(probs, num_bins))
 
 
-@metric("adaptive ECE", better="lower")
+@metric("adaptive ECE", better="lower", words="the same, in groups of equally many rows")
 def adaptive_error(predictive: ClassPredictive, y: Any, *, num_bins: int = NUM_BINS) -> Measure:
     """As the class-wise ECE, in bins that hold equally many rows each (ACE)."""
     return _class_average(predictive, y, lambda probs: _equal_mass(probs, num_bins))
 
 
-@metric("thresholded ECE", better="lower")
+@metric("thresholded ECE", better="lower", words="the same, of probabilities above 1% alone")
 def thresholded_error(
     predictive: ClassPredictive, y: Any, *, num_bins: int = NUM_BINS, threshold: float = 0.01
 ) -> Measure:
@@ -210,11 +222,16 @@ def coverage_of(level: float) -> Any:
     """The metric for the share of targets inside the central interval of a level; best if equal to it."""
     require_fraction(level=level)
 
-    @metric(f"coverage of {level:.0%} intervals", better=level)
+    @metric(
+        f"coverage of {level:.0%} intervals",
+        better=level,
+        words=f"the {level:.0%} interval holds {{value:.0%}} of the targets",
+        censored=True,
+    )
     def coverage(predictive: RegressionPredictive, y: Any) -> Measure:
         targets = checked(predictive, y, RegressionPredictive)
         # y is inside the central interval exactly where its probability level is: no quantile has to be solved for.
-        inside = np.abs(2 * predictive.cdf(targets) - 1) <= level
+        inside = np.abs(2 * levels_of(predictive, targets) - 1) <= level
         return mean_of_outputs(inside, targets)
 
     return coverage
@@ -225,7 +242,13 @@ def coverage(predictive: RegressionPredictive, y: Any, level: float = 0.95) -> f
     return coverage_of(level)(predictive, y)
 
 
-@metric("sharpness", better="lower", unit="y")
+@metric(
+    "sharpness",
+    better="lower",
+    unit="y",
+    words="the predicted sd is {value:.3g}{unit}: narrow is good where it is right",
+    censored=True,
+)
 def sharpness(predictive: RegressionPredictive, y: Any) -> Measure:
     """√ mean predictive variance, where there is a target: how narrow the predictions are, whatever it is."""
     targets = checked(predictive, y, RegressionPredictive)

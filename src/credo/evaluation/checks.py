@@ -34,6 +34,23 @@ def columns_of(posterior: Any) -> tuple[str, ...] | None:
     return getattr(getattr(getattr(posterior, "model", None), "rows", None), "columns", None)
 
 
+def as_often(predictive: Predictive, data: Data) -> tuple[Predictive, np.ndarray]:
+    """A prediction of data and its targets, each row as often as it was seen."""
+    if data.counts is None:
+        return predictive, data.outcomes
+    require_whole_counts(data)
+    rows = np.repeat(np.arange(data.size), data.counts.astype(int))
+    return predictive[rows], data.outcomes[rows]
+
+
+def require_whole_counts(data: Data) -> None:
+    """Refuse data whose rows cannot be judged as often as they were seen."""
+    if data.counts is not None and np.any(data.counts != np.round(data.counts)):
+        raise ValueError(
+            "counts are not whole numbers, and rows are judged as often as they were seen; judge on data without counts"
+        )
+
+
 def judged(predictive: Any, y: object) -> tuple[Any, Any]:
     """The prediction and its targets on the rows that have a target: what every metric and curve is about.
 
@@ -55,6 +72,24 @@ def judged(predictive: Any, y: object) -> tuple[Any, Any]:
     if not there.any():
         raise ValueError("y has no value at all: all targets are missing; pass the target of at least one row")
     return predictive[there], targets[there]
+
+
+def uncensored(predictive: Any, y: Any) -> tuple[Any, Any, Any]:
+    """The prediction and its targets on the rows whose target is known, and which rows these are.
+
+    >>> from credo import from_normal
+    >>> prediction, targets, seen = uncensored(from_normal([1.0, 2.0], 1.0), np.array([[1.5, 0], [2.5, 1]]))
+    >>> len(prediction), targets, seen.tolist()
+    (1, array([1.5]), [True, False])
+    """
+    if not isinstance(predictive, RegressionPredictive):
+        return predictive, y, slice(None)
+    values, censored = predictive.parted(np.asarray(y))
+    if censored is None:
+        return predictive, y, slice(None)
+    if censored.all():
+        raise ValueError("y holds lower bounds only: all targets are censored, and errors need some that are not")
+    return predictive[~censored], values[~censored], ~censored
 
 
 def required(predictive: object, needs: type[Predictive]) -> None:

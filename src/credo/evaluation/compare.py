@@ -10,6 +10,7 @@ import pandas
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 
+from credo import _html
 from credo._text import nearest, size_in_words
 from credo.data import Data, as_data
 from credo.evaluation.evaluate import NUM_RESAMPLES, Scores, evaluate
@@ -94,9 +95,18 @@ class Comparison:
             rows.append([(name, False), *((text, winners[column] == name) for column, text in texts)])
         return headings, rows
 
+    @property
+    def _title(self) -> str:
+        return f"{next(iter(self.scores.values())).rows_judged}, sorted by {self.by}{self._sites}"
+
+    def _repr_html_(self) -> str:
+        headings, rows = self.cells()
+        best = [(i, j) for i, row in enumerate(rows) for j, (_, is_best) in enumerate(row) if is_best]
+        shown = _html.table(headings, [[text for text, _ in row] for row in rows], range(1, len(headings)), best=best)
+        return _html.notebook(_html.paragraph(self._title), shown)
+
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        first = next(iter(self.scores.values()))
-        table = Table(title=f"{first.rows_judged}, sorted by {self.by}{self._sites}", title_justify="left")
+        table = Table(title=self._title, title_justify="left")
         headings, rows = self.cells()
         for position, heading in enumerate(headings):
             table.add_column(heading, justify="left" if position == 0 else "right")

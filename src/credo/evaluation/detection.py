@@ -10,13 +10,14 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn import metrics
 
+from credo._html import InNotebook
 from credo.evaluation.checks import finite
 from credo.evaluation.selective import uncertainty
 from credo.predictive import ClassPredictive, Predictive
 
 
 @dataclass(frozen=True, eq=False)
-class Detection:
+class Detection(InNotebook):
     """How well one uncertainty tells foreign inputs from ordinary ones.
 
     Arguments:

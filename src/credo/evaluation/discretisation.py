@@ -9,8 +9,9 @@ from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 
+from credo._html import InNotebook
 from credo.data import as_data
-from credo.diagnostics._arviz import arviz
+from credo.diagnostics._arviz import mcse
 from credo.inference.fit import fit
 from credo.inference.method import Method
 from credo.models.program import Model
@@ -34,7 +35,7 @@ class ConstantStep(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class DiscretisationBias:
+class DiscretisationBias(InNotebook):
     """The bias of the functions E[y | x, theta] at the given step. Print it for the verdict.
 
     Arguments:
@@ -134,10 +135,13 @@ def _moments(posterior: Draws, x: np.ndarray) -> dict[str, np.ndarray]:
     """Mean and sd of the functions at x, and their Monte Carlo standard errors."""
     functions = posterior.predict(x).functions
     shape = functions.shape[1:]
-    dataset = arviz.convert_to_dataset({"f": functions.reshape(posterior.num_chains, posterior.num_draws, -1)})
-    errors = {name: arviz.mcse(dataset, method=name)["f"].values.reshape(shape) for name in ("mean", "sd")}
-    moments = {"mean": functions.mean(axis=0), "sd": functions.std(axis=0)}
-    return moments | {f"{name}_error": error for name, error in errors.items()}
+    by_chain = functions.reshape(posterior.num_chains, posterior.num_draws, -1)
+    return {
+        "mean": functions.mean(axis=0),
+        "mean_error": mcse(by_chain, "mean").reshape(shape),
+        "sd": functions.std(axis=0),
+        "sd_error": mcse(by_chain, "sd").reshape(shape),
+    }
 
 
 def _root_mean_square(values: np.ndarray) -> float:

@@ -1,21 +1,24 @@
 """`credo.evaluate`: every score and curve that suits the task, in one call."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 import pandas
 
+from credo import _html
 from credo._text import nearest
 from credo.data import Data
 from credo.evaluation import calibration_error as errors
 from credo.evaluation.calibration import CalibrationCurve, calibration_curve, calibration_curves
-from credo.evaluation.checks import judged, rows_for
+from credo.evaluation.checks import as_often, checked, judged, rows_for, uncensored
+from credo.evaluation.class_scores import f1, f1_macro, roc_auc
+from credo.evaluation.coverage import in_words, levels_of
 from credo.evaluation.detection import Detection, detections
 from credo.evaluation.metric import Metric, Score, resample
 from credo.evaluation.recalibration import Recalibrated
-from credo.evaluation.scores import accuracy, brier, confusion_matrix, crps, lpd, mae, nll, rmse, top_k
+from credo.evaluation.scores import accuracy, brier, confusion_matrix, crps, lpd, mae, nll, r2, rmse, top_k
 from credo.evaluation.selective import RiskCoverage, risk_coverage, risk_coverage_area, uncertainty_error_correlation
 from credo.posterior import Posterior
 from credo.predictive import ClassPredictive, Predictive
@@ -34,6 +37,7 @@ SHARED_METRICS: dict[str, Metric] = {
 REGRESSION_METRICS: dict[str, Metric] = {
     "rmse": rmse,
     "mae": mae,
+    "r2": r2,
     "crps": crps,
     **SHARED_METRICS,
     "quantile_error": errors.quantile_error,
@@ -43,6 +47,8 @@ REGRESSION_METRICS: dict[str, Metric] = {
 }
 CLASS_METRICS: dict[str, Metric] = {
     "accuracy": accuracy,
+    "f1_macro": f1_macro,
+    "roc_auc": roc_auc,
     "brier": brier,
     **SHARED_METRICS,
     "ece": errors.ece,
@@ -68,7 +74,10 @@ class Scores:
         detection: how well each uncertainty detects foreign inputs, if there were any.
         unit: of y.
         num_skipped: rows that were not judged, because they have no target.
+        num_censored: rows of which only a lower bound is known: what compares a target with its mean leaves them out.
         of: the site that was judged; "y" is what the model observes.
+        baselines: the scores of simpler predictions on the same rows, by name: see `beside`.
+        verdict: whether it is calibrated, in words; of a regression, the 95% interval first.
     """
 
     task: Literal["regression", "classification"]
@@ -82,7 +91,10 @@ class Scores:
     detection: dict[str, Detection] = field(repr=False)
     unit: str = ""
     num_skipped: int = 0
+    num_censored: int = 0
     of: str = "y"
+    verdict: str = ""
+    baselines: Mapping[str, "Scores"] = field(default_factory=dict, repr=False)
 
     def __getitem__(self, name: str) -> Score:
         if name not in self.values:
@@ -102,11 +114,20 @@ class Scores:
         better = self.metrics[name].better
         return better if isinstance(better, str) else f"{better:g}"
 
+    def beside(self, baselines: Mapping[str, "Scores"]) -> "Scores":
+        """These scores with those of simpler predictions on the same rows: see `credo.evaluation.baselines`."""
+        return replace(self, baselines=baselines)
+
+    def in_words(self, name: str) -> str:
+        """What the value of a score means."""
+        return self.metrics[name].in_words(self.values[name].value, self.unit)
+
     @property
     def rows_judged(self) -> str:
         """How many rows were judged, and how many were not, in words."""
         skipped = f" ({self.num_skipped:,} more have no target)" if self.num_skipped else ""
-        return f"{self.num_rows:,} test rows{skipped}"
+        censored = f", {self.num_censored:,} of them censored: errors leave these out" if self.num_censored else ""
+        return f"{self.num_rows:,} test rows{skipped}{censored}"
 
     @property
     def site_judged(self) -> str:
@@ -119,12 +140,18 @@ class Scores:
             "task": self.task,
             "num_rows": self.num_rows,
             "num_skipped": self.num_skipped,
+            "num_censored": self.num_censored,
             "of": self.of,
             "unit": self.unit,
             "scores": {
                 name: {key: None if np.isnan(value) else value for key, value in score._asdict().items()}
                 for name, score in self.values.items()
             },
+            "baselines": {
+                baseline: {name: None if np.isnan(score.value) else score.value for name, score in found.values.items()}
+                for baseline, found in self.baselines.items()
+            },
+            "verdict": self.verdict,
             "calibration": {
                 name: {"auc": curve.auc, "distance": curve.distance, "direction": curve.direction}
                 for name, curve in self.curves.items()
@@ -137,23 +164,58 @@ class Scores:
         }
 
     def to_frame(self) -> pandas.DataFrame:
-        """One row per score: value, standard error, which end is good."""
+        """One row per score: value, standard error, the values of the baselines, which end is good."""
         rows = [
-            {"score": name, "label": self.label(name), **score._asdict(), "better": self.best(name)}
+            {
+                "score": name,
+                "label": self.label(name),
+                **score._asdict(),
+                **{baseline: found[name].value for baseline, found in self.baselines.items()},
+                "better": self.best(name),
+            }
             for name, score in self.values.items()
         ]
         return pandas.DataFrame(rows).set_index("score")
 
+    def cells(self) -> tuple[list[str], list[list[str]]]:
+        """Headings, and the text of the cells of each score: beside it those of the baselines, and what it means."""
+        rows = []
+        for name, score in self.values.items():
+            others = (f"{other[name].value:.4g}" for other in self.baselines.values())
+            value, error = f"{score.value:.4g}", f"{score.standard_error:.2g}"
+            rows.append([self.label(name), value, error, *others, self.best(name), self.in_words(name)])
+        return ["score", "value", "standard error", *self.baselines, "good is", "in plain words"], rows
+
+    @property
+    def numbers(self) -> range:
+        """Which columns of the cells hold numbers."""
+        return range(1, 3 + len(self.baselines))
+
+    def _repr_html_(self) -> str:
+        lead, foreign = map(_html.paragraph, self._lead), map(_html.paragraph, self._foreign)
+        return _html.notebook(
+            *lead, _html.table(*self.cells(), numbers=self.numbers), *foreign, _html.verdict(self.verdict)
+        )
+
+    @property
+    def _lead(self) -> list[str]:
+        return [f"{self.task} on {self.rows_judged}", *filter(None, [self.site_judged])]
+
+    @property
+    def _foreign(self) -> list[str]:
+        return [f"foreign inputs by {found}" for found in self.detection.values()]
+
     def __str__(self) -> str:
         names = [self.label(name) for name in self.values]
         width = max(map(len, names))
-        lines = [f"{self.task} on {self.rows_judged}", *filter(None, [self.site_judged])]
-        lines += [
-            f"{name:<{width}}  {score.value:>9.4g} ± {score.standard_error:<8.2g} {self._hint(key)}"
+        above = [" " * (width + 22) + "".join(f"{name:>11}" for name in self.baselines)] if self.baselines else []
+        lines = [
+            f"{name:<{width}}  {score.value:>9.4g} ± {score.standard_error:<8.2g} "
+            + "".join(f"{found[key].value:>10.4g} " for found in self.baselines.values())
+            + self._hint(key)
             for name, (key, score) in zip(names, self.values.items(), strict=True)
         ]
-        lines += [f"foreign inputs by {found}" for found in self.detection.values()]
-        return "\n".join([*lines, self.calibration.verdict])
+        return "\n".join([*self._lead, *above, *lines, *self._foreign, self.verdict])
 
     def _hint(self, name: str) -> str:
         best = self.best(name)
@@ -195,7 +257,8 @@ def evaluate(
     else:
         posterior = posterior if of is None else posterior.about(of)
         test = rows_for(posterior, data)
-        everywhere, y, unit = posterior.predict(test.x, num_draws=num_draws), test.y, test.unit or ""
+        everywhere, y = as_often(posterior.predict(test.x, num_draws=num_draws), test)
+        unit = test.unit or ""
         foreign = None if outside is None else posterior.predict(outside, num_draws=num_draws)
     predictive, y = judged(everywhere, y)
     classes = isinstance(predictive, ClassPredictive)
@@ -205,20 +268,23 @@ def evaluate(
     values = {
         name: metric.score(predictive, y, resamples, **settings.get(name, {})) for name, metric in metrics.items()
     }
-    curves = calibration_curves(predictive, y)
+    seen = uncensored(predictive, y)[:2]
+    curves, main = calibration_curves(predictive, y), calibration_curve(predictive, y)
     return Scores(
         task="classification" if classes else "regression",
         num_rows=len(predictive),
         values=values,
         metrics=metrics,
-        calibration=calibration_curve(predictive, y),
+        calibration=main,
         curves=curves,
-        risk_coverage=risk_coverage(predictive, y),
+        risk_coverage=risk_coverage(*seen),
         confusion=confusion_matrix(predictive, y) if classes else None,
         detection={} if foreign is None else detections(predictive, foreign),
         unit=unit,
         num_skipped=len(everywhere) - len(predictive),
+        num_censored=len(predictive) - len(seen[0]),
         of=site_of(posterior),
+        verdict=main.verdict if classes else in_words(levels_of(predictive, checked(predictive, y))),
     )
 
 
@@ -231,4 +297,5 @@ def _metrics(predictive: Predictive) -> dict[str, Metric]:
     if not isinstance(predictive, ClassPredictive):
         return REGRESSION_METRICS
     # With hardly more classes than k the k most probable ones say nothing.
-    return CLASS_METRICS | ({"top_k": top_k} if predictive.probs.shape[1] > TOP_K else {})
+    num_classes = predictive.probs.shape[1]
+    return CLASS_METRICS | ({"f1": f1} if num_classes == 2 else {}) | ({"top_k": top_k} if num_classes > TOP_K else {})

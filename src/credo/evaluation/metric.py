@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from credo.data import is_observed
-from credo.evaluation.checks import judged
+from credo.evaluation.checks import judged, uncensored
 from credo.predictive import Predictive
 
 # Weights of the rows (resamples, rows) → the metric on each resample (resamples,).
@@ -41,19 +41,32 @@ class Metric:
         label: its name in tables.
         better: "higher", "lower", or the value of a perfect model.
         unit: "y" where it has the unit of the target.
+        censored: whether it judges rows of which only a lower bound is known; else they are left out as well.
+        words: what a value means, for those who do not know the metric, with places for {value} and {unit}.
     """
 
     def __init__(
-        self, measure: Callable[..., Measure], *, label: str, better: Literal["higher", "lower"] | float, unit: str = ""
+        self,
+        measure: Callable[..., Measure],
+        *,
+        label: str,
+        better: Literal["higher", "lower"] | float,
+        unit: str = "",
+        censored: bool = False,
+        words: str = "",
     ) -> None:
         functools.update_wrapper(self, measure)
         self.measure = measure
         self.label = label
         self.better = better
         self.unit = unit
+        self.censored = censored
+        self.words = words
 
     def __call__(self, predictive: Predictive, y: Any, **settings: Any) -> float:
         predictive, y = judged(predictive, y)
+        if not self.censored:
+            predictive, y = uncensored(predictive, y)[:2]
         return float(self.measure(predictive, y, **settings)(np.ones((1, len(predictive))))[0])
 
     def score(self, predictive: Predictive, y: Any, resamples: np.ndarray, **settings: Any) -> Score:
@@ -64,7 +77,14 @@ class Metric:
                 f"resamples have {resamples.shape[1]:,} rows, and {len(predictive):,} have a target; pass "
                 f"resample({len(predictive)}, …)"
             )
+        if not self.censored:
+            predictive, y, seen = uncensored(predictive, y)
+            resamples = resamples[:, seen]
         return score(self.measure(predictive, y, **settings), resamples)
+
+    def in_words(self, value: float, unit: str = "") -> str:
+        """What a value means; nothing of one that is not known."""
+        return self.words.format(value=value, unit=f" {unit}" if unit else "") if np.isfinite(value) else "not known"
 
     def badness(self, value: float) -> float:
         """The value on a scale where lower is better, for every metric."""
@@ -73,9 +93,16 @@ class Metric:
         return abs(value - self.better)
 
 
-def metric(label: str, *, better: Literal["higher", "lower"] | float, unit: str = "") -> Callable[..., Metric]:
+def metric(
+    label: str,
+    *,
+    better: Literal["higher", "lower"] | float,
+    unit: str = "",
+    words: str = "",
+    censored: bool = False,
+) -> Callable[..., Metric]:
     """Turn a function that gives a `Measure` into a `Metric`."""
-    return functools.partial(Metric, label=label, better=better, unit=unit)
+    return functools.partial(Metric, label=label, better=better, unit=unit, words=words, censored=censored)
 
 
 def resample(num_rows: int, num_resamples: int, seed: int = 0) -> np.ndarray:

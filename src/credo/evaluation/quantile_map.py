@@ -11,7 +11,7 @@ from typing import Any, Self
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.special import log_ndtr, ndtr, ndtri
 
 from credo.evaluation.checks import checked, judged, required
 from credo.evaluation.mapped import Mapped
@@ -192,12 +192,15 @@ class RecalibratedRegression(Mapped, RegressionPredictive):
 
     def cdf(self, y: Any) -> np.ndarray:
         """R(F(y)) of each row."""
-        return ndtr(self.map.scores(self._scores.of(self.targets(y))[0]))
+        return ndtr(self.map.scores(self._scores.of(self.parted(self.targets(y))[0])[0]))
 
     def log_prob(self, y: Any) -> np.ndarray:
         """log p(y | x, D) + log R'(F(y)) of each row."""
-        scores, log_slope = self._scores.of(self.targets(y))
-        return _log_normal(self.map.scores(scores)) + np.log(self.map.slope(scores)) + log_slope
+        values, censored = self.parted(self.targets(y))
+        scores, log_slope = self._scores.of(values)
+        mapped = self.map.scores(scores)
+        density = _log_normal(mapped) + np.log(self.map.slope(scores)) + log_slope
+        return density if censored is None else np.where(censored, log_ndtr(-mapped), density)
 
     def quantile(self, level: Any) -> np.ndarray:
         """F⁻¹(R⁻¹(level)); axes as in any prediction."""

@@ -17,10 +17,11 @@ from typing import Any, Protocol, Self
 from numpy.typing import ArrayLike
 
 from credo._text import nearest
-from credo.data import Data
+from credo.data import Data, require_uncensored
 from credo.evaluation.checks import judged, rows_for
 from credo.evaluation.class_maps import IsotonicClasses, Temperature, VectorScaling
 from credo.evaluation.quantile_map import IsotonicQuantiles
+from credo.posterior.base import shown
 from credo.predictive import ClassPredictive, Predictive
 from credo.typing import Key, Theta
 
@@ -38,7 +39,9 @@ class Map(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Recalibrated:
-    """A posterior whose predictions go through a map. It cannot be saved: save the posterior itself.
+    """A posterior whose predictions go through a map.
+
+    Runs of tables are saved with their map (`credo evaluate --recalibrate`); of others save the posterior itself.
 
     Arguments:
         posterior: any posterior.
@@ -52,6 +55,12 @@ class Recalibrated:
     provenance = property(attrgetter("posterior.provenance"), doc="How the posterior was made.")
     diagnostics = property(attrgetter("posterior.diagnostics"), doc="Evidence for and against the posterior's fit.")
     num_bytes = property(attrgetter("posterior.num_bytes"), doc="The size of the posterior in memory.")
+
+    def __repr__(self) -> str:
+        return f"Recalibrated({self.posterior!r}, by {type(self.map).__name__})"
+
+    def _repr_html_(self) -> str:
+        return shown(self)
 
     def about(self, site: str) -> Self:
         """This posterior: its map is for one site alone, and others are refused."""
@@ -95,6 +104,7 @@ def recalibrate(
     1.0
     """
     held_out = rows_for(posterior, data)
+    require_uncensored(held_out, "credo.recalibrate")
     predictive, y = judged(posterior.predict(held_out.x), held_out.y)
     return Recalibrated(posterior, _chosen(how, predictive).fit(predictive, y))
 

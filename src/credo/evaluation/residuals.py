@@ -43,7 +43,9 @@ def nssr(predictive: RegressionPredictive, y: object, *, noise: bool = True) -> 
     Of a row that misses some of its outputs, it is that of the others: χ² with as many degrees of freedom as these.
     """
     predictive, y = judged(predictive, y)
-    targets = checked(predictive, y, RegressionPredictive)
+    targets, censored = predictive.parted(checked(predictive, y, RegressionPredictive))
+    if censored is not None:
+        raise ValueError("of a censored target there is no residual: take the curves 'quantile' and 'interval'")
     residuals = predictive.mean - targets
     if residuals.ndim == 1:
         variance = predictive.variance if noise else predictive.epistemic

@@ -11,6 +11,7 @@ from scipy import stats
 
 from credo import random
 from credo._blocks import each_row
+from credo.data import is_observed
 from credo.evaluation.checks import checked, judged
 from credo.evaluation.metric import Measure, mean_by_row, mean_of, mean_of_outputs, metric
 from credo.predictive import ClassPredictive, Predictive, RegressionPredictive
@@ -21,9 +22,16 @@ NUM_SAMPLES = 1000
 BYTES_PER_BLOCK = 2**26
 
 
-@metric("log predictive density", better="higher")
+@metric(
+    "log predictive density",
+    better="higher",
+    words="log density of the truth: to be compared with others on the same rows",
+    censored=True,
+)
 def lpd(predictive: Predictive, y: Any) -> Measure:
     """log p(y | x, D) = log Σᵢ wᵢ p(y | x, thetaᵢ), in nats per row: the mean over draws is inside the logarithm.
+
+    Of a censored row it is log P(Y ≥ y | x, D).
 
     >>> from credo import from_probs
     >>> round(lpd(from_probs([[0.5, 0.5], [0.25, 0.75]]), [0, 1]), 3)
@@ -32,7 +40,7 @@ def lpd(predictive: Predictive, y: Any) -> Measure:
     return mean_of(predictive.log_prob(checked(predictive, y)))
 
 
-@metric("NLL", better="lower")
+@metric("NLL", better="lower", words="the same with the other sign", censored=True)
 def nll(predictive: Predictive, y: Any) -> Measure:
     """−log p(y | x, D), in nats per row: the cross-entropy of a classifier."""
     return mean_of(-predictive.log_prob(checked(predictive, y)))
@@ -41,7 +49,7 @@ def nll(predictive: Predictive, y: Any) -> Measure:
 # -- regression --------------------------------------------------------------------------------------------
 
 
-@metric("RMSE", better="lower", unit="y")
+@metric("RMSE", better="lower", unit="y", words="a prediction is off by {value:.3g}{unit}, and large errors count most")
 def rmse(predictive: RegressionPredictive, y: Any) -> Measure:
     """√ mean (ŷ − y)², over rows and outputs, of the predictive mean ŷ.
 
@@ -54,14 +62,38 @@ def rmse(predictive: RegressionPredictive, y: Any) -> Measure:
     return lambda weights: np.sqrt(squares(weights))
 
 
-@metric("MAE", better="lower", unit="y")
+@metric("MAE", better="lower", unit="y", words="a prediction is off by {value:.3g}{unit} on average")
 def mae(predictive: RegressionPredictive, y: Any) -> Measure:
     """Mean |ŷ − y|, over rows and outputs, of the predictive mean ŷ."""
     targets = checked(predictive, y, RegressionPredictive)
     return mean_of_outputs(np.abs(predictive.mean - targets), targets)
 
 
-@metric("CRPS", better="lower", unit="y")
+@metric("R²", better="higher", words="{value:.0%} of the variance is explained; a constant explains nothing")
+def r2(predictive: RegressionPredictive, y: Any) -> Measure:
+    """1 − Σ (ŷ − y)² / Σ (y − ȳ)², averaged over outputs: 1 if all is explained, 0 for the mean of the test rows.
+
+    >>> from credo import from_normal
+    >>> round(r2(from_normal([1.0, 2.0, 3.0], 1.0), [1.0, 2.0, 4.0]), 3)
+    0.786
+    """
+    targets = checked(predictive, y, RegressionPredictive).astype(np.float64).reshape(len(predictive), -1)
+    there = is_observed(targets)
+    errors = np.where(there, (predictive.mean.reshape(targets.shape) - targets) ** 2, 0.0)
+    # Centred, since the difference of two large sums would lose its digits.
+    centred = np.where(there, targets - np.nanmean(targets, axis=0), 0.0)
+
+    def measure(weights: np.ndarray) -> np.ndarray:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            spread = weights @ centred**2 - (weights @ centred) ** 2 / (weights @ there)
+            return np.mean(1 - weights @ errors / np.where(spread > 0, spread, np.nan), axis=1)
+
+    return measure
+
+
+@metric(
+    "CRPS", better="lower", unit="y", words="like an average error of {value:.3g}{unit}, if the uncertainty counts too"
+)
 def crps(predictive: RegressionPredictive, y: Any, *, num_samples: int = NUM_SAMPLES, seed: int = 0) -> Measure:
     """Continuous ranked probability score ∫ (F(z) − I(y ≤ z))² dz = E|Y − y| − ½ E|Y − Y′|, over rows and outputs.
 
@@ -106,14 +138,14 @@ def squared_errors(predictive: RegressionPredictive, y: Any) -> np.ndarray:
 # -- classes -----------------------------------------------------------------------------------------------
 
 
-@metric("accuracy", better="higher")
+@metric("accuracy", better="higher", words="{value:.0%} of the labels are right")
 def accuracy(predictive: ClassPredictive, y: Any) -> Measure:
     """The share of rows whose most probable class is the right one."""
     labels = checked(predictive, y, ClassPredictive)
     return mean_of(predictive.label == labels)
 
 
-@metric("top-k accuracy", better="higher")
+@metric("top-k accuracy", better="higher", words="{value:.0%} of the classes are among the first five guesses")
 def top_k(predictive: ClassPredictive, y: Any, *, k: int = 5) -> Measure:
     """The share of rows whose class is among the k most probable ones."""
     labels = checked(predictive, y, ClassPredictive)
@@ -127,7 +159,9 @@ def top_k(predictive: ClassPredictive, y: Any, *, k: int = 5) -> Measure:
     return mean_of(each_row(is_among, predictive.probs, labels))
 
 
-@metric("Brier score", better="lower")
+@metric(
+    "Brier score", better="lower", words="squared error of the probabilities: 0 if sure and right, 2 if sure and wrong"
+)
 def brier(predictive: ClassPredictive, y: Any) -> Measure:
     """Σₖ (p̂ₖ − I(y = k))², summed over classes (Brier, 1950): from 0 to 2; twice the one-class form for two classes."""
     labels = checked(predictive, y, ClassPredictive)

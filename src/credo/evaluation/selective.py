@@ -97,7 +97,11 @@ def risk_coverage(predictive: Predictive, y: Any, by: str | None = None) -> Risk
     )
 
 
-@metric("area under risk–coverage", better="lower")
+@metric(
+    "area under risk–coverage",
+    better="lower",
+    words="what is wrong in what is answered, if the most uncertain rows go first",
+)
 def risk_coverage_area(predictive: Predictive, y: Any, *, by: str | None = None) -> Measure:
     """The mean risk over all coverages."""
     loss = losses(predictive, y)
@@ -112,7 +116,11 @@ def risk_coverage_area(predictive: Predictive, y: Any, *, by: str | None = None)
     return measure
 
 
-@metric("correlation of uncertainty and error", better="higher")
+@metric(
+    "correlation of uncertainty and error",
+    better="higher",
+    words="1 if the uncertain rows are the wrong ones, 0 if uncertainty says nothing",
+)
 def uncertainty_error_correlation(predictive: Predictive, y: Any, *, by: str | None = None) -> Measure:
     """Spearman's rank correlation between uncertainty and loss; nan if one of them is constant."""
     first, second = (stats.rankdata(values) for values in (uncertainty(predictive, by), losses(predictive, y)))

@@ -7,6 +7,7 @@ scaling is predictable, empirically", 2017). The questions are independent hits 
 and b is computed on a grid: it tells the accuracy so far and when there will be enough, each with its uncertainty.
 """
 
+import math
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
@@ -93,11 +94,14 @@ def _curve(checks: tuple[Check, ...]) -> tuple[CurvePoint, ...]:
     return tuple(CurvePoint(num, float(middle), float(low), float(high)) for num, (low, middle, high) in bands)
 
 
-def still_needed(checks: Sequence[Check], num_labels: int, *, target: float = TARGET) -> str:
+def still_needed(
+    checks: Sequence[Check], num_labels: int, *, num_left: float = math.inf, target: float = TARGET
+) -> str:
     """How many more labels it probably takes to be right so often, in words.
 
     Arguments:
         num_labels: that there are.
+        num_left: items that may still be labelled.
         target: the accuracy to reach.
 
     >>> still_needed([], 3)
@@ -112,6 +116,8 @@ def still_needed(checks: Sequence[Check], num_labels: int, *, target: float = TA
     known = MAX_RATIO * num_labels
     if middle > known:
         return f"at least {fewest} more for {target:.0%} right, perhaps many more" if low > num_labels else TOO_EARLY
+    if middle - num_labels > num_left:
+        return f"probably more for {target:.0%} right than the {num_left:,} that are left"
     if high > known:
         least = f", at least {fewest}" if low > num_labels else ""
         return f"about {likely} more for {target:.0%} right{least}; how many at most is {TOO_EARLY}"

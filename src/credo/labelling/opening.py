@@ -10,11 +10,12 @@ from credo.labelling.kept import Keeper, log_of, require_own
 from credo.labelling.pool import Pool
 from credo.labelling.pools import read_pool
 from credo.labelling.session import Labelling, Learner, checked_classes
+from credo.tables.source import Source
 
 
 @contextmanager
 def opened(
-    path: str | Path,
+    path: str | Path | Source,
     out: str | Path = "labels.csv",
     *,
     target: str | None = None,

@@ -1,7 +1,6 @@
 """A pool of rows of a table."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -9,8 +8,9 @@ import polars as pl
 
 from credo._text import nearest
 from credo.labelling.pool import Pool, digest, numbered, require_items
-from credo.tables.encoding import summaries
 from credo.tables.files import open_table
+from credo.tables.looks import summaries
+from credo.tables.source import Source
 from credo.tables.target import label_texts
 
 
@@ -23,9 +23,10 @@ class RowPool(Pool):
     network: ClassVar[str] = "mlp:30"
 
     @classmethod
-    def read(cls, path: Path, target: str | None) -> "RowPool":
+    def read(cls, source: Source, target: str | None) -> "RowPool":
         """The rows of a file; the column of that name is what people are asked for, and need not be there."""
-        table = open_table(path)
+        table = open_table(source)
+        path = table.path
         near = nearest(target, table.columns) if target is not None and target not in table.columns else ""
         if near:
             raise ValueError(f"{path} has no column {target!r}{near}; a column that is not there yet needs a new name")

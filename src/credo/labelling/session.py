@@ -305,7 +305,7 @@ class Labelling:
             by_labeller=dict(Counter(answer.labeller for answer in labels)),
             disagreements=tuple(sorted(disputed, key=lambda item: -disagreement(votes[item]))),
             curve=curve(checks),
-            still_needed=still_needed(checks, len(labels) + len(self.pool.given)),
+            still_needed=still_needed(checks, len(labels) + len(self.pool.given), num_left=len(self.pool) - num_done),
             learning=self._learner is not None and self._learner.learning,
             problem="" if self._learner is None else self._learner.problem,
             round=view.round,

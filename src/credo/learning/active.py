@@ -18,6 +18,7 @@ import numpy as np
 from credo._checks import require_at_least
 from credo._files import checksum_of
 from credo._folders import locked, require_nothing_to_resume
+from credo._html import InNotebook
 from credo.data import Data, as_inputs, capacity_for, filled, has_target
 from credo.evaluation.scores import accuracy, nll, rmse
 from credo.inference.auto import Choice, choose
@@ -43,7 +44,7 @@ class OracleError(RuntimeError):
 
 
 @dataclass(frozen=True, eq=False)
-class Round:
+class Round(InNotebook):
     """One turn of the loop.
 
     Arguments:
@@ -63,6 +64,11 @@ class Round:
     scores: np.ndarray | None
     test: dict[str, float]
     data: Data = field(repr=False)
+
+    def __str__(self) -> str:
+        figures = "".join(f", {name} {value:.4g}" for name, value in self.test.items())
+        asks = f"asks about rows {', '.join(map(str, self.asked))}" if len(self.asked) else "asks nothing more"
+        return f"Round {self.number}: {self.num_labels:,} labels{figures}; {asks}"
 
 
 def active(
@@ -292,7 +298,7 @@ class _Loop:
             return {}
         predictive = posterior.predict(self.test)
         own = {"accuracy": accuracy} if isinstance(predictive, ClassPredictive) else {"rmse": rmse}
-        return {name: metric(predictive, self.test.y) for name, metric in (own | {"nll": nll}).items()}
+        return {name: metric(predictive, self.test.outcomes) for name, metric in (own | {"nll": nll}).items()}
 
 
 def _name(number: int) -> str:

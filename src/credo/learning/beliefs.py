@@ -18,6 +18,7 @@ from credo.covariance import Blocks, Diagonal, Root
 from credo.covariance.layout import Layout
 from credo.covariance.warp import Warp
 from credo.inference.variational.families import FlowFamily
+from credo.learning.going_on import NothingToGoOnFrom
 from credo.models.priors.from_posterior import DRAWS_PER_NUMBER, MAX_FULL, Known, of_draws
 from credo.posterior import Draws, Flow, Gaussian, Generator, Quantised
 from credo.posterior.belief import Belief
@@ -46,28 +47,29 @@ def belief_of(posterior: Any, density: Density = "gaussian") -> Belief:
     if isinstance(posterior, Gaussian):
         certain = sorted(posterior.mean.keys() - posterior.root.shapes().keys())
         if certain:
-            raise ValueError(
-                f"the posterior holds {', '.join(certain)} for certain, so there is no density to go on from; make all "
-                "of theta uncertain (subset='all'), or those arrays constants of the model, credo.models.last_layer(…)"
+            raise NothingToGoOnFrom(
+                f"the posterior holds {', '.join(certain)} for certain, so there is no density to go on from",
+                "make all of theta uncertain (subset='all'), or those arrays constants of the model, "
+                "credo.models.last_layer(…)",
             )
         return _made(posterior.mean, posterior.root)
     if isinstance(posterior, Flow) and density == "flow":
         return _made(posterior.location, posterior.warp)
     if isinstance(posterior, Draws | Flow | Quantised | Generator):
         return _of_draws(*posterior.weighted_draws(NUM_DRAWS), density)
-    raise ValueError(
-        f"a {type(posterior).__name__} has no density over theta that could be the prior of what comes next; use a "
-        "method that leaves a Gaussian, a flow or draws, such as credo.Laplace() or credo.NUTS()"
+    raise NothingToGoOnFrom(
+        f"a {type(posterior).__name__} has no density over theta that could be the prior of what comes next",
+        "use a method that leaves a Gaussian, a flow or draws, such as credo.Laplace() or credo.NUTS()",
     )
 
 
 def _of_draws(theta: Theta, weights: np.ndarray, density: Density) -> Belief:
     known = of_draws(theta, weights)
     if len(weights) < LEAST_DRAWS or not all(np.all(value > 0) for value in known.variance.values()):
-        raise ValueError(
-            f"the posterior has {len(weights)} draw(s), which say too little about the spread of theta to go on from; "
-            "use a method that leaves a distribution, such as credo.Laplace() or credo.BayesByBackprop(), "
-            "and an ensemble of those"
+        raise NothingToGoOnFrom(
+            f"the posterior has {len(weights)} draw(s), which say too little about the spread of theta to go on from",
+            "use a method that leaves a distribution, such as credo.Laplace() or credo.BayesByBackprop(), or an "
+            "ensemble of those",
         )
     num = sum(value.size for value in known.mean.values())
     if density == "flow":

@@ -39,7 +39,7 @@ OWN_WORD = 50
 
 # Finite, and no NaN.
 NotNegative = Annotated[float, msgspec.Meta(ge=0, le=1e300)]
-Counts = Annotated[tuple[Count, ...], msgspec.Meta(min_length=NUM_STEPS, max_length=NUM_STEPS)]
+Counts = Annotated[tuple[NotNegative, ...], msgspec.Meta(min_length=NUM_STEPS, max_length=NUM_STEPS)]
 Evidence = Annotated[tuple[NotNegative, ...], msgspec.Meta(min_length=len(EXPONENTS), max_length=len(EXPONENTS))]
 
 
@@ -73,7 +73,9 @@ class DriftAlarm:
     because a row is compared with those before it. After it has rung it begins anew, with the rows to come.
 
     Rows of one batch share what the model does not know yet, and are no independent witnesses: n rows count as
-    n / (1 + n V), where V is how far the functions of the posterior disagree about the batch as a whole.
+    n / (1 + n V), where V is how far the functions of the posterior disagree about the batch as a whole. So do they in
+    the ranks of later rows: of a model that knew little, hardly any target was improbable. Fewer rows to be compared
+    with make ranks less extreme, so that the promise holds.
 
     Arguments:
         rate: of false alarms for each row, at most.
@@ -130,10 +132,10 @@ class DriftAlarm:
         lots = self._lots(2 * len(targets), self.num_rows + 1).reshape(-1, 2)
         improbable = -np.log(tail_probability(predictive, targets, lots[:, 0]))
         weight = independence(predictive)
-        counts, alarm = np.array(self.counts), self
+        counts, alarm = np.array(self.counts, np.float64), self
         for row, step, lot in zip(improbable.tolist(), steps_of(improbable), lots[:, 1], strict=True):
-            counts[step] += 1
-            rank = (counts[step + 1 :].sum() + (1 - lot) * counts[step]) / counts.sum()
+            rank = (counts[step + 1 :].sum() + (1 - lot) * (counts[step] + 1)) / (counts.sum() + 1)
+            counts[step] += weight
             after = alarm._after(rank, row, weight)
             if after.rings != alarm.rings:
                 counts[:] = 0

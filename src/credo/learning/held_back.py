@@ -4,7 +4,6 @@ Nguyen et al., "Variational continual learning" (2018): a few rows of each task 
 posterior that predicts is refined on all of them, q(theta) ∝ q_t(theta) p(kept rows | theta).
 """
 
-from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -58,5 +57,4 @@ def joined(before: Data | None, new: Data) -> Data:
     """Rows one after another, under the scaling of the first."""
     if before is None:
         return new
-    x, y = np.concatenate([before.x, new.x]), np.concatenate([before.y, new.y])
-    return replace(before, x=x, y=y).with_scaling(before.scaling)
+    return before.followed_by(new).with_scaling(before.scaling)

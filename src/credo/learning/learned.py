@@ -54,3 +54,17 @@ class Learned:
     kept: Data | None = None
     drift: DriftAlarm = field(default_factory=DriftAlarm)
     judgement: Judgement = field(default_factory=Judgement)
+
+    @classmethod
+    def of(cls, posterior: Any, settings: Settings) -> "Learned":
+        """Where a learner stands that goes on from a posterior, of whatever fit."""
+        evidence = None if settings.forgetting < 1 else log_evidence_of(posterior)
+        drift = DriftAlarm(seed=settings.seed)
+        return cls(posterior, posterior, 1, posterior.provenance.num_data, evidence, drift=drift)
+
+
+def log_evidence_of(posterior: Any) -> float | None:
+    """Of the last batch given those before, or a bound on it; None where it is not known, as of a mixture."""
+    evidence = getattr(posterior, "evidence", None)
+    found = getattr(evidence, "log_evidence", getattr(evidence, "elbo", None))
+    return None if found is None else float(found)

@@ -24,6 +24,7 @@ from credo.covariance.layout import Layout
 from credo.data import Data
 from credo.diagnostics.variational import ElboEvidence
 from credo.learning.beliefs import NUM_DRAWS
+from credo.learning.going_on import NothingToGoOnFrom
 from credo.models.priors.from_posterior import of_draws
 from credo.models.program import Model
 from credo.networks.zoo import ZooNetwork, from_config
@@ -173,10 +174,10 @@ def _larger(model: Model, num_classes: int) -> Model:
     return model.recipe.make(from_config(net.config | {"out": num_classes}), model.recipe.prior)
 
 
-def _cannot_grow(num_classes: int, why: str) -> ValueError:
-    return ValueError(
-        f"batch: y holds labels of classes that the model does not have, and {why}; give the network {num_classes} "
-        "outputs or more from the beginning"
+def _cannot_grow(num_classes: int, why: str) -> NothingToGoOnFrom:
+    return NothingToGoOnFrom(
+        f"batch: y holds labels of classes that the model does not have, and {why}",
+        f"give the network {num_classes} outputs or more from the beginning",
     )
 
 

@@ -16,7 +16,8 @@ from typing import Any, Self
 import numpy as np
 
 from credo._machine import memory_told
-from credo.data import Data
+from credo.data import Data, require_uncensored
+from credo.data.capacity import capacity_for
 from credo.inference.distilled import Distilled
 from credo.inference.dropout.mc_dropout import MCDropout
 from credo.inference.engine.stages import FitStages
@@ -28,9 +29,10 @@ from credo.inference.registry import as_method
 from credo.learning import online_folder
 from credo.learning.beliefs import Density, belief_of
 from credo.learning.drift import DriftAlarm
+from credo.learning.going_on import NothingToGoOnFrom
 from credo.learning.held_back import Choice, held_back, joined
 from credo.learning.judgement import Judgement, judged_before
-from credo.learning.learned import Learned, Settings
+from credo.learning.learned import Learned, Settings, log_evidence_of
 from credo.learning.new_classes import with_new_classes
 from credo.learning.reweighted import reweighted
 from credo.models.program import Model
@@ -122,10 +124,7 @@ class Online:
         chosen = settings or Settings()
         for member in _members(posterior) if chosen.density != "weights" else ():
             belief_of(member, chosen.density)
-        evidence = None if chosen.forgetting < 1 else _log_evidence(posterior)
-        num_data, drift = posterior.provenance.num_data, DriftAlarm(seed=chosen.seed)
-        learned = Learned(posterior, posterior, 1, num_data, evidence, drift=drift)
-        return cls(posterior.model, method, chosen, learned)
+        return cls(posterior.model, method, chosen, Learned.of(posterior, chosen))
 
     @property
     def posterior(self) -> Any:
@@ -198,7 +197,7 @@ class Online:
         posterior = belief
         if kept is not None:
             # A seed of its own, apart from those of the batches.
-            posterior = work.refined(belief, kept, seed + 1)
+            posterior = work.refined(belief, kept.padded(capacity_for(kept.size)), seed + 1)
         belief, posterior = (_of_rows(one, num_data) for one in (belief, posterior))
         evidence, num_updates = self._evidence_after(belief), self.num_updates + 1
         return Learned(belief, posterior, num_updates, num_data, evidence, kept, drift, judgement)
@@ -212,12 +211,15 @@ class Online:
     def _like_before(self, batch: Any) -> Data:
         """The batch in the units of the first one; a ValueError if its rows are not like those."""
         if self.learned is None:
-            return self.model.suited(batch)
+            first = self.model.suited(batch)
+            require_uncensored(first, "credo.online")
+            return first
         model, scaling = self.learned.belief.model, self.learned.belief.scaling
         try:
             data = model.like_training(batch)
         except ValueError as error:
             raise ValueError(f"batch: {error}") from error
+        require_uncensored(data, "credo.online")
         rows = model.rows
         for what, found, expected in (
             ("x", data.x.shape[1:], rows.x_shape[1:]),
@@ -231,7 +233,7 @@ class Online:
 
     def _evidence_after(self, belief: Any) -> float | None:
         before = 0.0 if self.learned is None else self.learned.log_evidence
-        found = _log_evidence(belief)
+        found = log_evidence_of(belief)
         if before is None or found is None or self.settings.forgetting < 1 or self.settings.coreset:
             return None
         return before + found
@@ -301,19 +303,12 @@ def _members(posterior: Any) -> tuple[Any, ...]:
 
 def _weighted(weights: np.ndarray, parts: list[Any]) -> np.ndarray:
     """wᵢ p(D_t | component i), over their sum; as they are where the evidence is not known."""
-    found = [_log_evidence(part) for part in parts]
+    found = [log_evidence_of(part) for part in parts]
     if any(one is None for one in found):
         return weights
     log_weights = np.log(np.maximum(weights, np.finfo(float).tiny)) + np.array(found)
     shares = np.exp(log_weights - log_weights.max())
     return shares / shares.sum()
-
-
-def _log_evidence(posterior: Any) -> float | None:
-    """Of the last batch given those before, or a bound on it; of a mixture, None."""
-    evidence = getattr(posterior, "evidence", None)
-    found = getattr(evidence, "log_evidence", getattr(evidence, "elbo", None))
-    return None if found is None else float(found)
 
 
 def _of_rows(posterior: Any, num_data: int) -> Any:
@@ -324,8 +319,9 @@ def require_distribution(method: Method) -> None:
     """Refuse a method that leaves points or functions: there would be nothing to be the prior of the next batch."""
     inner = method.method if isinstance(method, DeepEnsemble) else method
     if isinstance(inner, MAP | MCDropout | Distilled):
-        raise ValueError(
+        raise NothingToGoOnFrom(
             f"method: {type(inner).__name__} leaves no distribution over theta, which could be the prior of the next "
-            "batch; take credo.Laplace(), credo.BayesByBackprop(), credo.IVON() or credo.SWAG(), an ensemble of those, "
-            "or a sampler such as credo.NUTS()"
+            "batch",
+            "take credo.Laplace(), credo.BayesByBackprop(), credo.IVON() or credo.SWAG(), an ensemble of those, or a "
+            "sampler such as credo.NUTS()",
         )

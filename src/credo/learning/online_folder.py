@@ -83,13 +83,16 @@ def load(folder: str | Path, *, method: Method | None = None, **given: Any) -> t
         given: network, model and inputs, as in `credo.load`.
     """
     source = Path(folder)
-    return read_whole(source, lambda held: get_learner(source, held, method=method, **given))
+
+    def read(held: Manifest) -> tuple[Learned, Method, Settings]:
+        learned, settings, stored = get_learned(source, held, **given)
+        return learned, _method(source / ONLINE, stored) if method is None else method, settings
+
+    return read_whole(source, read)
 
 
-def get_learner(
-    source: Path, held: Manifest, *, method: Method | None = None, **given: Any
-) -> tuple[Learned, Method, Settings]:
-    """The learner in a folder with that manifest."""
+def get_learned(source: Path, held: Manifest, **given: Any) -> tuple[Learned, Settings, dict[str, Any] | None]:
+    """What the learner in a folder with that manifest knows, what it was asked for, and its method as it is stored."""
     if ONLINE not in held.files:
         raise LoadError(f"{source} holds no online learner: its manifest names no {ONLINE}")
     path = source / ONLINE
@@ -102,8 +105,7 @@ def get_learner(
         belief = read_posterior(source, msgspec.structs.replace(held, posterior=state.belief), **given)
         kept = _kept(source, held, belief)
     counts = (state.num_updates, state.num_data, state.log_evidence)
-    learned = Learned(belief, posterior, *counts, kept, state.drift, state.judgement)
-    return learned, _method(path, state.method) if method is None else method, settings
+    return Learned(belief, posterior, *counts, kept, state.drift, state.judgement), settings, state.method
 
 
 def _kept(source: Path, held: Manifest, belief: Any) -> Data:

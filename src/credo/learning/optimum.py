@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from credo._html import InNotebook
 from credo.learning.evaluations import History
 from credo.learning.space import Point, Space
 from credo.posterior import Posterior
@@ -13,7 +14,7 @@ from credo.predictive import Predictive
 
 
 @dataclass(frozen=True, eq=False)
-class Optimum:
+class Optimum(InNotebook):
     """The best point that was asked, and all that is known of the function.
 
     Arguments:

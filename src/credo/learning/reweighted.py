@@ -15,6 +15,7 @@ import numpy as np
 
 from credo._precision import working_precision
 from credo.data import Data
+from credo.learning.going_on import NothingToGoOnFrom
 from credo.models.program import Model
 from credo.posterior import Draws
 from credo.typing import Array, Batch, Theta
@@ -43,11 +44,11 @@ def reweighted(posterior: Any, data: Data, *, kept: float = 1.0) -> Draws:
     weights /= weights.sum()
     num_effective = effective_draws(weights)
     if num_effective < LEAST_EFFECTIVE:
-        raise ValueError(
+        raise NothingToGoOnFrom(
             f"the new rows leave {num_effective:.1f} of {len(weights):,} draws with any weight, fewer than "
-            f"{LEAST_EFFECTIVE:.0f}: they say too much for draws that were made without them; fit again with all rows, "
-            "or begin with a method that goes on from what it knows, such as method='bayes_by_backprop' or "
-            "method='laplace'"
+            f"{LEAST_EFFECTIVE:.0f}: they say too much for draws that were made without them",
+            "fit again with all rows, or begin with a method that goes on from what it knows, such as "
+            "method='bayes_by_backprop' or method='laplace'",
         )
     own = weights.reshape(posterior.num_chains, -1).astype(working_precision())
     return replace(posterior, weights=own, evidence=None)

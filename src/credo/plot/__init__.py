@@ -3,6 +3,7 @@
 from credo.plot.calibration import calibration
 from credo.plot.comparison import comparison
 from credo.plot.confusion import confusion
+from credo.plot.explaining import dependence, importance, unsure
 from credo.plot.fans import fan
 from credo.plot.graph import graph
 from credo.plot.label_errors import label_errors
@@ -25,8 +26,10 @@ __all__ = [
     "class_map",
     "comparison",
     "confusion",
+    "dependence",
     "fan",
     "graph",
+    "importance",
     "label_errors",
     "learning_curve",
     "maps",
@@ -40,4 +43,5 @@ __all__ = [
     "save",
     "traces",
     "trade_off",
+    "unsure",
 ]

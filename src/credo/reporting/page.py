@@ -2,18 +2,13 @@
 
 import base64
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from html import escape
 from importlib.resources import files
 
-from credo._text import visible
+from credo import _html
+from credo._html import safe
 from credo._version import __version__
-
-
-def safe(words: str) -> str:
-    """Words as HTML that shows them, whatever they are."""
-    return escape(visible(words))
 
 
 @dataclass
@@ -30,32 +25,24 @@ class Section:
 
     def text(self, words: str) -> None:
         """A paragraph."""
-        self.pieces.append(f"<p>{safe(words)}</p>")
+        self.pieces.append(_html.paragraph(words))
 
-    def verdict(self, words: str) -> None:
-        """A sentence that stands out."""
-        self.pieces.append(f'<p class="verdict">{safe(words)}</p>')
+    def verdict(self, words: str, status: str = "") -> None:
+        """A sentence that stands out, in the colour of its status: "green", "amber" or "red"."""
+        self.pieces.append(_html.verdict(words, status))
 
     def code(self, words: str) -> None:
         """Text in a fixed-width font."""
-        self.pieces.append(f"<pre>{safe(words)}</pre>")
+        self.pieces.append(_html.code(words))
 
     def cards(self, figures: Iterable[tuple[str, str]]) -> None:
         """A few numbers at a glance: (value, what it is)."""
         cells = "".join(f'<div class="card"><b>{safe(v)}</b><span>{safe(w)}</span></div>' for v, w in figures)
         self.pieces.append(f'<div class="cards">{cells}</div>')
 
-    def table(self, headings: Sequence[str], rows: Iterable[Sequence[str]], numbers: Sequence[int] = ()) -> None:
+    def table(self, headings: Sequence[str], rows: Iterable[Sequence[str]], numbers: Collection[int] = ()) -> None:
         """A table; the columns in `numbers` are aligned to the right."""
-
-        def line(tag: str, cells: Sequence[str]) -> str:
-            looks = [' class="number"' if place in numbers else "" for place in range(len(cells))]
-            filled = "".join(f"<{tag}{look}>{safe(cell)}</{tag}>" for look, cell in zip(looks, cells, strict=True))
-            return f"<tr>{filled}</tr>"
-
-        body = "".join(line("td", row) for row in rows)
-        head = line("th", headings)
-        self.pieces.append(f'<div class="scroll"><table><thead>{head}</thead><tbody>{body}</tbody></table></div>')
+        self.pieces.append(f'<div class="scroll">{_html.table(headings, rows, numbers)}</div>')
 
     def figure(self, svg: str, caption: str) -> None:
         """A picture, embedded in the page."""

@@ -10,19 +10,25 @@ from credo import plot
 from credo._files import write_text
 from credo.data import Data
 from credo.diagnostics import ChainDiagnostics
+from credo.evaluation.calibrated import held_out_calibration
+from credo.evaluation.check import verdict_of
 from credo.evaluation.checks import rows_for
 from credo.evaluation.evaluate import Scores, evaluate
 from credo.evaluation.recalibration import Recalibrated
 from credo.plot import style
 from credo.posterior import Draws, Posterior
 from credo.predictive import ClassPredictive, Predictive
+from credo.reporting.explained import explained
 from credo.reporting.page import Section, page
+from credo.reporting.surprises import add_surprises
 
 # Points per side of a map over two inputs, and along one input.
 GRID, LINE = 60, 300
 # The pair plot shows the functions at this many inputs.
 NUM_PAIRS = 4
 MAX_TRACE_CHAINS = 8
+# More curves of calibration cannot be told apart.
+MAX_CLASSES = 6
 GRAPH = (
     "The belief network: filled is observed, empty is unknown, dashed is computed, a rectangle is learned, a small "
     "square is a condition of the prior, and a frame is repeated"
@@ -66,9 +72,10 @@ def report(
         f"{made.seconds:.1f} s; judged on {found.rows_judged}."
     )
     sections = [
-        _glance(posterior, found),
+        _glance(posterior, found, prediction, test),
         _scores(found, prediction, test.classes),
         _predictions(seen, prediction, test),
+        *filter(None, [explained(seen, test)]),
         _diagnostics(posterior),
         _model(posterior),
         *([_columns(columns)] if columns else []),
@@ -79,28 +86,28 @@ def report(
     return target
 
 
-def _glance(posterior: Posterior | Recalibrated, scores: Scores) -> Section:
+def _glance(posterior: Posterior | Recalibrated, scores: Scores, prediction: Predictive, test: Data) -> Section:
     names = ("accuracy", "nll", "ece") if scores.task == "classification" else ("rmse", "lpd", "coverage_95")
     section = Section("At a glance")
     section.cards(
         (f"{scores[name].value:.3g}", f"{scores.label(name)}, ± {scores[name].standard_error:.2g}") for name in names
     )
-    section.verdict(f"Calibration. {scores.calibration.verdict}")
-    section.verdict(f"Sampling. {posterior.diagnostics.verdict}")
+    section.verdict(scores.verdict)
+    rows = held_out_calibration(prediction, test.outcomes, how=scores.rows_judged)
+    found = verdict_of(posterior, rows)
+    section.verdict(f"May the uncertainties be trusted? {found.status.words.capitalize()}.", found.status)
+    section.table(*found.cells())
+    for words in found.todo:
+        section.text(words)
     return section
 
 
 def _scores(scores: Scores, prediction: Predictive, names: Sequence[str] | None) -> Section:
     section = Section("Scores and calibration")
-    section.table(
-        ("score", "value", "standard error", "good is"),
-        [
-            (scores.label(name), f"{score.value:.4g}", f"{score.standard_error:.2g}", scores.best(name))
-            for name, score in scores.values.items()
-        ],
-        numbers=(1, 2),
-    )
+    section.table(*scores.cells(), numbers=scores.numbers)
     section.text("Standard errors are from a bootstrap over test rows.")
+    if scores.baselines:
+        section.text("Beside it what knows less: a constant, and a line in the inputs, both fitted to the same rows.")
     if scores.site_judged:
         section.text(f"What is predicted is not what was observed; {scores.site_judged}.")
     _draw(
@@ -112,6 +119,9 @@ def _scores(scores: Scores, prediction: Predictive, names: Sequence[str] | None)
     elif scores.confusion is not None and isinstance(prediction, ClassPredictive):
         caption = "All classes together, one against the rest"
         _draw(section, plot.calibration(scores.curves["pooled"]), caption)
+        shown = style.class_names(names, prediction.probs.shape[1])[:MAX_CLASSES]
+        by_class = {name: scores.curves[f"class {number}"] for number, name in enumerate(shown)}
+        _draw(section, plot.calibration(by_class), "Each class against the rest")
         _draw(section, plot.confusion(scores.confusion, names=names), "True classes by predicted label")
         _draw(
             section,
@@ -142,6 +152,7 @@ def _predictions(posterior: Posterior | Recalibrated, prediction: Predictive, da
             _draw(section, draw(over, (first, second), show=show, data=data), f"{show.capitalize()} over the inputs")
     if not classes:
         _draw(section, plot.observed(prediction, data), "Predicted against observed, with two predictive sds")
+    add_surprises(section, prediction, data)
     section.text(
         "Epistemic: what the parameters leave open and more data would settle. Aleatoric: the noise that remains."
     )
@@ -221,16 +232,7 @@ def _columns(columns: Sequence[tuple[str, str]]) -> Section:
 
 def _settings(posterior: Posterior | Recalibrated) -> Section:
     section = Section("Settings")
-    made = posterior.provenance
-    settings = {name: value for name, value in made.method.items() if name != "name"}
-    general: dict[str, Any] = {
-        "method": made.method["name"],
-        "seed": made.seed,
-        "rows fitted": made.num_data,
-        "seconds": f"{made.seconds:.2f}",
-        "interrupted": "yes" if made.interrupted else "no",
-    }
-    section.table(("setting", "value"), [(name, str(value)) for name, value in (general | settings).items()])
+    section.table(*posterior.provenance.cells())
     return section
 
 

@@ -5,21 +5,26 @@ from dataclasses import replace
 from pathlib import Path
 
 from credo.data import Data
+from credo.evaluation.checks import require_whole_counts
 from credo.evaluation.compare import Comparison, compare
 from credo.inference.fit import fit
 from credo.inference.registry import method_name
 from credo.posterior import Posterior
 from credo.runs.config import Config
+from credo.runs.likelihood import likelihood_in_words, settled_likelihood
 from credo.runs.prior import prior_in_words, unlabelled_in_words
 from credo.runs.run import chosen, encoding_of, model_of
 from credo.tables.encoding import Encoding
+from credo.tables.files import open_table
+from credo.tables.source import Source
+from credo.tables.table import Table
 
 
 def compare_methods(
     config: Config,
     methods: Sequence[str],
     *,
-    test: str | Path | None = None,
+    test: str | Path | Source | None = None,
     holdout: float = 0.2,
     tell: Callable[[str], None] = lambda _: None,
     progress: bool | None = None,
@@ -37,14 +42,18 @@ def compare_methods(
     if not methods:
         raise ValueError("methods is empty; name at least one method to compare, such as 'map'")
     names = list(dict.fromkeys(name if name == "auto" else method_name(name) for name in methods))
-    encoding = encoding_of(config, config.data)
-    train, judged = _split(encoding, config, test, holdout)
+    table = open_table(config.source)
+    encoding = encoding_of(config, table)
+    train, judged = _split(encoding, config, table, test, holdout)
     tell(
         f"Task: {encoding.target.says}. {train.num_labelled:,} rows to learn from, {judged.num_labelled:,} to judge on."
     )
     if said := unlabelled_in_words(train, config):
         tell(said)
-    model = model_of(config, encoding)
+    config = settled_likelihood(config, encoding, train)
+    if said := likelihood_in_words(config):
+        tell(f"Likelihood: {said}.")
+    model = model_of(config, encoding, train)
     tell(f"Prior: {prior_in_words(config, encoding)}.")
     posteriors: dict[str, Posterior] = {}
     for name in names:
@@ -80,10 +89,14 @@ def recommend(result: Comparison) -> str:
     )
 
 
-def _split(encoding: Encoding, config: Config, test: str | Path | None, holdout: float) -> tuple[Data, Data]:
-    data = encoding.data(config.data)
+def _split(
+    encoding: Encoding, config: Config, table: Table, test: str | Path | Source | None, holdout: float
+) -> tuple[Data, Data]:
+    data = encoding.training_data(table)
     if test is not None:
-        return data, encoding.data(test)
+        return data, encoding.data(Source.of(test).like(config.source))
     if not 0 < holdout < 1:
         raise ValueError(f"holdout is {holdout}; it is the share of rows to judge on, between 0 and 1")
-    return data.split(holdout, seed=config.seed, stratify=encoding.target.is_classes)
+    train, judged = data.split(holdout, seed=config.seed, stratify=encoding.target.is_classes)
+    require_whole_counts(judged)
+    return train, judged

@@ -10,6 +10,7 @@ import tomli_w
 from credo._text import nearest
 from credo._version import __version__
 from credo.inference.settings import as_value
+from credo.tables.source import Source
 
 CONFIG = "config.toml"
 HEADING = "# How this run was made. Pass this file to `credo fit` as its config to repeat it, to the bit.\n\n"
@@ -18,6 +19,8 @@ NUMBER = (int, float)
 TYPES: dict[str, Any] = {
     "drop": list,
     "prior_scale": NUMBER,
+    "validation": NUMBER,
+    "budget": NUMBER,
     "smooth": bool,
     "strength": NUMBER,
     "monotone": dict,
@@ -32,17 +35,27 @@ class Config:
 
     Arguments:
         data: the file with the table.
-        target: the column to predict.
+        sep, decimal, encoding, sheet: how it is written, as in `credo.tables.Source`; "" is found.
+        target: the column to predict, or several of numbers, "height,weight".
         task: "regression", "binary" or "multi-class"; "" finds it from the target.
+        likelihood: of the model for tables, "counts", "positive", "shares" or "ordinal"; "any" for numbers that may be
+            anything, and for classes without an order; "auto" finds it from the target.
+        found: why it is this likelihood, if it was found.
+        censored: the column that says yes where the target is only a lower bound, "" for none.
         task_column: the column whose levels are tasks, "" for none: see `credo.models.tasks`.
+        group: the column that says which rows belong together, "" for none: no split cuts a group.
+        time: the column that orders the rows in time, "" for none: rows that are held out are the latest.
+        counts: the column that says how often each row was seen, "" for none: its likelihood to that power.
         drop: columns not to use.
-        network: as in `credo.networks.from_text`.
-        prior_scale: σ of the prior N(0, σ²) of the weights.
+        network: as in `credo.networks.from_text`; "table" is that of `credo.models.table`, with its prior and noise.
+        prior_scale: σ of the prior N(0, σ²) of the weights; the scales of "table" are drawn.
         monotone: "+" for each column with which the prediction rises, "-" with which it falls.
         smooth: whether the prediction changes slowly with all columns.
         strength: of these two, as a multiple of their usual strengths.
         method: its name, or "auto".
         settings: of the method, where they differ from its defaults.
+        validation: the share of the rows that training stops by, 0 for none.
+        budget: seconds on the clock that "auto" may spend, 0 for what suits the table.
         seed: the same seed gives the same bits.
         made_from: the folder of the run that this one is a simpler form of, "" for none: see `runs.simplified`.
         why: the reason for the method, if "auto" chose it.
@@ -52,14 +65,26 @@ class Config:
 
     data: str
     target: str | None = None
+    sep: str = ""
+    decimal: str = ""
+    encoding: str = ""
+    sheet: str = ""
     task: str = ""
+    likelihood: str = "auto"
+    found: str = ""
+    censored: str = ""
     task_column: str = ""
+    group: str = ""
+    time: str = ""
+    counts: str = ""
     drop: tuple[str, ...] = ()
-    network: str = "mlp:50,50"
+    network: str = "table"
     prior_scale: float = 1.0
     smooth: bool = False
     strength: float = 1.0
     method: str = "auto"
+    validation: float = 0.0
+    budget: float = 0.0
     seed: int = 0
     made_from: str = ""
     why: str = ""
@@ -72,6 +97,11 @@ class Config:
         for name, value in (("data", self.data), ("target", self.target or "")):
             if any("\ud800" <= letter <= "\udfff" for letter in value):
                 raise ValueError(f"{name} is {value!r}, a name that is not UTF-8 and cannot be written down; rename it")
+
+    @property
+    def source(self) -> Source:
+        """The file with the table, and how it is written."""
+        return Source(self.data, self.sep, self.decimal, self.encoding, self.sheet)
 
     @classmethod
     def read(cls, path: str | Path) -> "Config":
@@ -99,7 +129,9 @@ class Config:
         if "data" not in stored:
             raise ValueError(f"{source} does not say which table to fit; add data = 'train.csv'")
         stored = as_value(stored)
-        return cls(**(stored | {"target": stored.get("target") or None}))
+        # Earlier versions had no word for numbers that may be anything.
+        likelihood = {"likelihood": "any"} if stored.get("likelihood") == "" else {}
+        return cls(**(stored | likelihood | {"target": stored.get("target") or None}))
 
     def to_toml(self) -> bytes:
         """All settings as TOML."""

@@ -1,7 +1,7 @@
 """What a run has learned since its fit: a record of each table, in updates.json."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,8 @@ class Update:
         new_classes: that the run had not known.
         drift: what the alarm says.
         rang: whether it rang in this table.
+        refitted_because: why the run could not go on by itself, and was fitted again to all its tables; "" if it could.
+        written: how the file is written, as in `credo.tables.Source`, where the user said so.
     """
 
     file: str
@@ -36,6 +38,8 @@ class Update:
     new_classes: tuple[str, ...]
     drift: str
     rang: bool
+    refitted_because: str = ""
+    written: dict[str, str] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -48,7 +52,8 @@ class Update:
             if self.log_score is None
             else f", log score {self.log_score:.3f} before and {self.log_score_after:.3f} after"
         )
-        return f"{self.file}: {self.num_rows:,} rows{score}{new}; drift: {self.drift}"
+        again = f"; fitted again to all tables so far, since {self.refitted_because}" if self.refitted_because else ""
+        return f"{self.file}: {self.num_rows:,} rows{score}{new}; drift: {self.drift}{again}"
 
 
 def to_json(updates: Sequence[Update]) -> bytes:

@@ -8,6 +8,7 @@ from credo._text import nearest
 from credo.data import Data
 from credo.models import conditions, priors
 from credo.models.priors.base import Prior
+from credo.networks import is_table
 from credo.runs.config import Config
 from credo.tables.encoding import Encoding
 
@@ -33,12 +34,17 @@ def directions(text: str) -> dict[str, str]:
     return found
 
 
-def prior_of(config: Config, encoding: Encoding) -> Prior:
-    """p(theta) of the weights, with conditions where something is known about the function."""
+def prior_of(config: Config, encoding: Encoding, own: Prior | None = None) -> Prior:
+    """p(theta) of the weights, with conditions where something is known about the function; `own`: of the model."""
     require_positive(strength=config.strength)
     if config.strength != 1 and not (config.monotone or config.smooth):
         raise ValueError(f"strength is {config.strength:g}, and there is nothing to hold; set monotone or smooth too")
-    prior: Prior = priors.normal(config.prior_scale)
+    if own is not None and config.prior_scale != 1:
+        raise ValueError(
+            f"prior_scale is {config.prior_scale:g}, and the model for tables draws its scales; name a network too, "
+            "such as network='mlp:50,50'"
+        )
+    prior: Prior = priors.normal(config.prior_scale) if own is None else own
     known: list[conditions.Condition] = []
     if config.monotone:
         known.append(_monotone(config.monotone, encoding))
@@ -51,7 +57,8 @@ def prior_of(config: Config, encoding: Encoding) -> Prior:
 
 def prior_in_words(config: Config, encoding: Encoding) -> str:
     """The prior for people: `weights N(0, 1²); price monotone in size (+), age (−); smooth`."""
-    parts = [f"weights N(0, {config.prior_scale:g}²)"]
+    drawn = "a relevance for each input, a scale for each layer, all drawn"
+    parts = [drawn if is_table(config.network) else f"weights N(0, {config.prior_scale:g}²)"]
     if config.monotone:
         signs = ", ".join(f"{name} ({sign.replace('-', '−')})" for name, sign in config.monotone.items())
         parts.append(f"{_predicted(encoding)} monotone in {signs}")
@@ -77,6 +84,8 @@ def unlabelled_in_words(data: Data, config: Config) -> str:
 def _monotone(signs: dict[str, str], encoding: Encoding) -> conditions.Monotone:
     """The condition on the inputs that stand for these columns; a column that says where cells are missing is free."""
     target = encoding.target
+    if target.also:
+        raise ValueError(f"monotone: it is about one target, and there are {len(target.columns)} ({target.title})")
     if target.task == "multi-class":
         raise ValueError(
             f"monotone: the target {target.name!r} has {len(target.labels)} classes, and it is not clear whose "

@@ -2,6 +2,7 @@
 
 run/config.toml                     every setting, readable by people and by `Config.read`
 run/columns.json                    what was done with each column of the table
+run/verdict.json                    whether its uncertainties may be trusted
 run/updates.json, online.json       what it has learned since its fit, and what it takes to go on
 run/manifest.json, arrays…          the posterior, as `posterior.save` writes it, and the checksums of all files
 run/checkpoint/                     the state from which an unfinished run continues
@@ -10,18 +11,20 @@ run/checkpoint/                     the state from which an unfinished run conti
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from credo import networks
-from credo._files import PARTIAL, LoadError, checksum
+from credo import models, networks
+from credo._files import PARTIAL, LoadError
 from credo._folders import NEXT, holds_a_run, locked, opened, read_whole
 from credo._manifest import Manifest
 from credo._text import nearest
 from credo._version import __version__
 from credo.data import Data
+from credo.evaluation.check import Check, in_lines
 from credo.evaluation.evaluate import Scores, evaluate
 from credo.inference.auto import Choice, choose
 from credo.inference.engine.fit_folder import Place
@@ -29,18 +32,30 @@ from credo.inference.fit import fit
 from credo.inference.method import Method
 from credo.inference.registry import name_of
 from credo.inference.settings import build, settings_of
-from credo.models import classification, regression, tasks
 from credo.models.program import Model
 from credo.posterior import Posterior
 from credo.posterior.loading import read_posterior
+from credo.runs.calibration import Calibration
 from credo.runs.config import CONFIG, Config
 from credo.runs.history import UPDATES, Update, read_updates, to_json
+from credo.runs.likelihood import settled_likelihood, task_of
 from credo.runs.prior import prior_in_words, prior_of
-from credo.tables.columns import Unknown
-from credo.tables.encoding import Encoding, as_table
-from credo.tables.predictions import prediction_frame, regrouped
+from credo.runs.verdict import how_to_mend, judged, read_verdict
+from credo.tables.column import Unknown
+from credo.tables.costs import costs_from, decisions
+from credo.tables.encoding import Encoding
+from credo.tables.files import open_table
+from credo.tables.frames import TableFile, as_table
+from credo.tables.predictions import FarRows, prediction_frame, regrouped
+from credo.tables.roles import ROLES
+from credo.tables.source import Source
+from credo.tables.table import Table
 
 COLUMNS = "columns.json"
+NETWORK_OF_TASKS = "mlp:50,50"
+NETWORK_OF_IMAGES = "resnet20"
+# Below so many seconds a second layer costs more than it gives: most of them go into compiling.
+HASTE, NETWORK_IN_HASTE = 15.0, "table:20"
 # Rows to predict at once.
 BATCH_ROWS = 2**15
 
@@ -78,7 +93,10 @@ class Prepared:
             checkpoint=Place(target, files_of(self.config, self.encoding), overwrite),
             resume=resume,
         )
-        return Run(target, self.config, self.encoding, posterior)
+        held_out = self.data.split(self.choice.validation)[1] if self.choice.validation else None
+        interrupted = posterior.provenance.interrupted
+        verdict = None if interrupted else judged(target, posterior, self.data, held_out, progress=progress)
+        return Run(target, self.config, self.encoding, posterior, verdict=verdict)
 
     def _require_same(self, folder: Path) -> None:
         """Refuse to go on with the run of another config, and say what differs."""
@@ -93,13 +111,24 @@ class Prepared:
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """A network fitted to a table, with the rules that turn the table's columns into numbers."""
+    """A network fitted to a table, with the rules that turn the table's columns into numbers.
+
+    `verdict` is what `credo.check` found at the end of the fit; None where nobody has looked since.
+    `calibration` is what its predictions go through, if anything: see `runs.calibration`.
+    """
 
     folder: Path
     config: Config
     encoding: Encoding
     posterior: Posterior
     updates: tuple[Update, ...] = ()
+    verdict: Check | None = None
+    calibration: Calibration | None = None
+
+    @property
+    def to_mend(self) -> list[str]:
+        """What would mend what its verdict is not content with: the command, and what else may help."""
+        return how_to_mend(self.folder, self.config, self.verdict)
 
     @classmethod
     def fit(cls, config: Config, folder: str | Path, **options: Any) -> "Run":
@@ -116,41 +145,69 @@ class Run:
             raise LoadError(f"{source} is not a run of credo: it has no {CONFIG}")
 
         def read(held: Manifest) -> "Run":
-            return cls(source, *_begun(source, held), read_posterior(source, held), read_updates(source, held))
+            begun, verdict = _begun(source, held), read_verdict(source, held)
+            posterior, calibration = Calibration.read(source, held, read_posterior(source, held))
+            return cls(source, *begun, posterior, read_updates(source, held), verdict, calibration)
 
         return read_whole(source, read)
 
     def predict(
-        self, file: str | Path, *, level: float = 0.95, keep: Sequence[str] = (), unknown: Unknown = "error"
+        self,
+        file: TableFile,
+        *,
+        level: float = 0.95,
+        keep: Sequence[str] = (),
+        unknown: Unknown = "error",
+        cost: str = "",
     ) -> Iterator[pl.DataFrame]:
-        """Predictions for the rows of a table, some at a time, as in `prediction_frame`.
+        """Predictions for the rows of a table, some at a time, as in `prediction_frame`, and how far outside they are.
+
+        The column `outside` is the largest distance of an input from its training range, in widths of that range. A
+        warning counts the rows that are further than a tenth of it.
 
         Arguments:
             file: with the columns of the training table; the target is not needed.
             level: the probability between lower and upper.
             keep: columns to copy from the table.
             unknown: "error", or "missing" to treat new categories as missing.
+            cost: what wrong decisions cost, as for `credo.tables.costs.costs_from`; adds the decision of least expected
+                cost, and that cost.
         """
-        table = as_table(file)
+        table = self.table(file)
+        costs = costs_from(cost, self.encoding.target.labels) if cost else None
         for name in keep:
             if name not in table.columns:
                 raise ValueError(f"{table.path} has no column {name!r} to keep{nearest(name, table.columns)}")
         if not 0 < level < 1:
             raise ValueError(f"level is {level}; it is a probability, between 0 and 1")
         parts = ((rows.select(keep), x) for rows, x in self.encoding.inputs(table, unknown=unknown))
+        far = FarRows(self.encoding.names)
         for kept, x in regrouped(parts, BATCH_ROWS):
-            said = prediction_frame(self.posterior.predict(x), self.encoding.target, level=level)
+            prediction = self.posterior.predict(x)
+            said = prediction_frame(prediction, self.encoding.target, level=level)
+            if costs is not None:
+                said = said.with_columns(**decisions(prediction, costs, self.encoding.target.labels))
+            said = said.with_columns(outside=far.see(*self.encoding.outside(x)))
+            if self.calibration is not None:
+                said = said.with_columns(**self.calibration.columns(x, self.encoding.target))
             if twice := [name for name in keep if name in said.columns]:
                 raise ValueError(f"the column {twice[0]!r} cannot be kept: the predictions have one of that name")
             yield kept.hstack(said) if keep else said
+        far.warn()
 
-    def evaluate(self, file: str | Path, *, unknown: Unknown = "error") -> Scores:
+    def evaluate(self, file: TableFile, *, unknown: Unknown = "error") -> Scores:
         """Every score on a test table."""
         return evaluate(self.posterior, self.test_data(file, unknown=unknown))
 
-    def test_data(self, file: str | Path, *, unknown: Unknown = "error") -> Data:
+    def test_data(self, file: TableFile, *, unknown: Unknown = "error") -> Data:
         """A test table as numbers."""
-        return self.encoding.data(file, unknown=unknown)
+        return self.encoding.data(self.table(file), unknown=unknown)
+
+    def table(self, file: TableFile) -> Table:
+        """A table in a file that is written as that of the fit, where nothing else is said of it."""
+        if not isinstance(file, str | Path | Source):
+            return as_table(file)
+        return open_table(Source.of(file).like(self.config.source))
 
 
 def prepare(config: Config) -> Prepared:
@@ -160,23 +217,27 @@ def prepare(config: Config) -> Prepared:
             f"the config is that of a simpler form of the run in {config.made_from}, which is not fitted to a table; "
             "make it again from that run, with credo distill or credo compress"
         )
-    table = as_table(config.data)
-    found = checksum(table.path)
+    table = open_table(config.source)
+    found = table.checksum
     if config.data_sha256 not in ("", found):
         raise ValueError(
             f"{table.path} is not the file that the run was made from: its checksum differs; get that file, or set "
             "data_sha256 to '' to fit this one"
         )
     encoding = encoding_of(config, table)
-    data, model = encoding.data(table), model_of(config, encoding)
+    config = replace(config, network=_settled_network(config, encoding))
+    data = encoding.training_data(table)
+    config = settled_likelihood(config, encoding, data)
+    model = model_of(config, encoding, data)
     choice = chosen(config, model, data)
     settled = replace(
         config,
         data=str(table.path.resolve()),
         data_sha256=found,
-        target=encoding.target.name,
+        target=",".join(encoding.target.columns),
         task=encoding.target.task,
         why=choice.why,
+        validation=choice.validation or 0.0,
         credo_version=__version__,
         **_named(choice.method),
     )
@@ -185,27 +246,49 @@ def prepare(config: Config) -> Prepared:
 
 def encoding_of(config: Config, file: Any) -> Encoding:
     """What a run learns about the columns of its table."""
-    task = config.task or None
-    return Encoding.learn(file, config.target, task=task, drop=config.drop, task_column=config.task_column)
+    roles = {role: name for role in ROLES if (name := getattr(config, role))}
+    return Encoding.learn(
+        file,
+        config.target,
+        task=task_of(config),
+        drop=config.drop,
+        task_column=config.task_column,
+        censored=config.censored,
+        roles=roles,
+    )
 
 
-def model_of(config: Config, encoding: Encoding) -> Model:
+def _settled_network(config: Config, encoding: Encoding) -> str:
+    """The network that is asked for; else one that a budget allows, and one with a head where heads are to vary."""
+    if config.network != Config.network:
+        return config.network
+    if encoding.tasks is not None:
+        return NETWORK_OF_TASKS
+    if len(encoding.row) > 1:
+        return NETWORK_OF_IMAGES
+    return NETWORK_IN_HASTE if 0 < config.budget < HASTE else config.network
+
+
+def model_of(config: Config, encoding: Encoding, data: Data) -> Model:
     """The network of a run, with its prior and its likelihood."""
+    if networks.is_table(config.network) and encoding.tasks is None:
+        own = partial(prior_of, config, encoding)
+        return models.table(data, config.network, prior=own, likelihood=config.likelihood)
     network = networks.from_text(config.network, encoding.target.num_outputs)
     prior = prior_of(config, encoding)
     if encoding.tasks is not None:
         likelihood = "classification" if encoding.target.is_classes else "regression"
-        return tasks(network, varying="head.*", prior=prior, likelihood=likelihood)
-    return classification(network, prior=prior) if encoding.target.is_classes else regression(network, prior=prior)
+        return models.tasks(network, varying="head.*", prior=prior, likelihood=likelihood)
+    return models.MODELS["classification" if encoding.target.is_classes else "regression"](network, prior=prior)
 
 
 def chosen(config: Config, model: Model, data: Data) -> Choice:
     """The method of a run with its settings, and why it was chosen if the user left that open."""
     if config.method != "auto":
-        return Choice(build(config.method, config.settings), config.why)
+        return Choice(build(config.method, config.settings), config.why, config.validation or None)
     if config.settings:
         raise ValueError(f"settings ({', '.join(config.settings)}) belong to a method; name it with method=…")
-    return choose(model, data)
+    return choose(model, data, budget=config.budget or None)
 
 
 def describe(folder: str | Path) -> dict[str, Any]:
@@ -214,9 +297,9 @@ def describe(folder: str | Path) -> dict[str, Any]:
     begun = is_run(source) and (held := opened(source)).posterior is None
     run = None if begun else Run.load(source)
     config, encoding = (run.config, run.encoding) if run else _begun(source, held)
-    state = "not ended yet"
+    state, judgement = "not ended yet", None
     if run:
-        made = run.posterior.provenance
+        made, judgement = run.posterior.provenance, run.verdict or run.posterior.diagnostics
         num = run.posterior.model.num_parameters
         state = f"{num:,} parameters, fitted to {made.num_data:,} rows in {made.seconds:.1f} s"
         state += f", {len(run.updates)} update(s) included" if run.updates else ""
@@ -229,7 +312,10 @@ def describe(folder: str | Path) -> dict[str, Any]:
         "updates": [str(one) for one in run.updates] if run else [],
         "model": str(run.posterior.model.describe()) if run else "",
         "diagnostics": str(run.posterior.diagnostics) if run else "",
-        "verdict": run.posterior.diagnostics.verdict if run else "",
+        "status": str(judgement.status) if judgement else "",
+        "answers": in_lines(judgement.answers) if judgement else [],
+        "verdict": judgement.verdict if judgement else "",
+        "to_mend": run.to_mend if run else [],
     }
 
 

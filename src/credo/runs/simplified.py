@@ -1,31 +1,32 @@
 """A run made simpler, in a folder of its own that `credo predict`, `evaluate` and `inspect` take as any other."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from credo._files import checksum, checksum_of, put_bytes
+from credo._files import checksum_of, put_bytes
 from credo._folders import locked, put_together
 from credo._manifest import Manifest
 from credo.posterior import Posterior
 from credo.posterior.saving import write
-from credo.runs.config import Config
+from credo.runs.own_table import own_table
 from credo.runs.run import Run, files_of, require_free
 from credo.simplifying.compress import compress
 from credo.simplifying.distill import distill
 from credo.simplifying.simplify import simplify
 from credo.simplifying.trade_off import TradeOff
-from credo.tables.encoding import Encoding, as_table
+from credo.tables.source import Source
 
 
 def distilled(
     run: Run,
     folder: str | Path,
     *,
-    data: str | Path | None = None,
-    unlabelled: str | Path | None = None,
+    data: str | Path | Source | None = None,
+    unlabelled: str | Path | Source | None = None,
     network: str | None = None,
     seed: int = 0,
     overwrite: bool = False,
@@ -41,11 +42,12 @@ def distilled(
         network: as in `credo.networks.from_text`; hidden layers like the teacher's by default.
         overwrite: replace a run that the folder holds.
     """
-    target = _free(run, folder, overwrite)
-    files = [_own_table(run.config) if data is None else data, *([] if unlabelled is None else [unlabelled])]
-    inputs = np.concatenate([_inputs(run.encoding, file) for file in files])
+    require_uncalibrated(run)
+    target = free_folder(run, folder, overwrite)
+    files = [own_table(run.config) if data is None else data, *([] if unlabelled is None else [unlabelled])]
+    inputs = np.concatenate([_inputs(run, file) for file in files])
     student = distill(run.posterior, network, inputs, seed=seed, progress=progress)
-    return _saved(run, target, student, overwrite, network=_in_words(student.model.config), seed=seed)
+    return saved_beside(run, target, student, overwrite, network=_in_words(student.model.config), seed=seed)
 
 
 def compressed(
@@ -54,7 +56,7 @@ def compressed(
     *,
     to: Any = "2%",
     by: str | None = None,
-    data: str | Path | None = None,
+    data: str | Path | Source | None = None,
     seed: int = 0,
     overwrite: bool = False,
 ) -> Run:
@@ -67,25 +69,35 @@ def compressed(
         data: a table with inputs like those to predict on; by default the one that the run was fitted to.
         overwrite: replace a run that the folder holds.
     """
-    target = _free(run, folder, overwrite)
-    known = run.test_data(_own_table(run.config)) if data is None else None
-    inputs = None if data is None else _inputs(run.encoding, data)
+    require_uncalibrated(run)
+    target = free_folder(run, folder, overwrite)
+    known = run.test_data(own_table(run.config)) if data is None else None
+    inputs = None if data is None else _inputs(run, data)
     small = compress(run.posterior, to, inputs=inputs, data=known, by=by, seed=seed)
-    return _saved(run, target, small, overwrite)
+    return saved_beside(run, target, small, overwrite)
 
 
-def trade_off_of(run: Run, *, budget: Any = None, test: str | Path | None = None, **options: Any) -> TradeOff:
+def trade_off_of(run: Run, *, budget: Any = None, test: str | Path | Source | None = None, **options: Any) -> TradeOff:
     """Every way to make a run simpler, side by side: `credo.simplify` on the table that the run was fitted to.
 
     Arguments:
         test: a table to judge on; without it a fifth of the rows that the run was fitted to.
         options: seed and progress, as in `credo.simplify`.
     """
-    data = run.test_data(_own_table(run.config))
+    data = run.test_data(own_table(run.config))
     return simplify(run.posterior, data, budget=budget, test=None if test is None else run.test_data(test), **options)
 
 
-def _free(run: Run, folder: str | Path, overwrite: bool) -> Path:
+def require_uncalibrated(run: Run) -> None:
+    """Refuse a run whose predictions go through a calibration, which is of these predictions alone."""
+    if run.calibration is not None:
+        raise ValueError(
+            f"{run.folder} is calibrated already; use the run that it was made from, {run.config.made_from}, and "
+            "calibrate what comes of it"
+        )
+
+
+def free_folder(run: Run, folder: str | Path, overwrite: bool) -> Path:
     """The folder, if a simpler run may be written there."""
     target = Path(folder)
     require_free(target, resume=False, overwrite=overwrite)
@@ -94,10 +106,18 @@ def _free(run: Run, folder: str | Path, overwrite: bool) -> Path:
     return target
 
 
-def _saved(run: Run, folder: Path, posterior: Posterior, overwrite: bool, **changes: Any) -> Run:
-    """Another posterior of the same table as a run of its own."""
+def saved_beside(
+    run: Run,
+    folder: Path,
+    posterior: Posterior,
+    overwrite: bool,
+    *,
+    more: Mapping[str, bytes] | None = None,
+    **changes: Any,
+) -> Run:
+    """Another posterior of the same table as a run of its own, with more files by name."""
     config = replace(run.config, made_from=str(run.folder.resolve()), **changes)
-    files = files_of(config, run.encoding, run.updates)
+    files = files_of(config, run.encoding, run.updates) | dict(more or {})
 
     def save(fresh: Path) -> None:
         for name, content in files.items():
@@ -111,22 +131,8 @@ def _saved(run: Run, folder: Path, posterior: Posterior, overwrite: bool, **chan
     return Run(folder, config, run.encoding, posterior, run.updates)
 
 
-def _own_table(config: Config) -> Path:
-    """The table that the teacher was fitted to, which must not have changed."""
-    path = Path(config.data)
-    if not path.exists():
-        raise FileNotFoundError(
-            f"{path}, which the run was fitted to, does not exist; pass a table with inputs: data=…"
-        )
-    if checksum(path) != config.data_sha256:
-        raise ValueError(
-            f"{path} is not the file that the run was fitted to: its checksum differs; pass a table with inputs: data=…"
-        )
-    return path
-
-
-def _inputs(encoding: Encoding, file: str | Path) -> np.ndarray:
-    return np.concatenate([x for _, x in encoding.inputs(as_table(file))])
+def _inputs(run: Run, file: str | Path | Source) -> np.ndarray:
+    return np.concatenate([x for _, x in run.encoding.inputs(run.table(file))])
 
 
 def _in_words(config: Any) -> str:

@@ -4,27 +4,34 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from credo._files import checksum, checksum_of, put_bytes
+from credo._files import checksum_of, put_bytes
 from credo._folders import locked, put_together
 from credo._manifest import Manifest
+from credo.data import Data
+from credo.inference.method import Method
 from credo.inference.settings import build
 from credo.learning.drift import DriftAlarm
+from credo.learning.going_on import NothingToGoOnFrom
 from credo.learning.judgement import judged_before
-from credo.learning.learned import Settings
+from credo.learning.learned import Learned, Settings
 from credo.learning.online import Online
-from credo.learning.online_folder import ONLINE, get_learner, put_learner
+from credo.learning.online_folder import ONLINE, get_learned, put_learner
 from credo.models.priors.from_posterior import DRAWS_PER_NUMBER, MAX_FULL
 from credo.posterior import Draws
 from credo.runs.config import Config
 from credo.runs.history import Update
+from credo.runs.refitting import refitted
 from credo.runs.run import Run, files_of
-from credo.tables.columns import Unknown
-from credo.tables.encoding import Encoding, as_table
+from credo.runs.simplified import require_uncalibrated
+from credo.tables.column import Unknown
+from credo.tables.encoding import Encoding
+from credo.tables.files import open_table
+from credo.tables.source import Source
 
 
 def updated(
     folder: str | Path,
-    file: str | Path,
+    file: str | Path | Source,
     *,
     forgetting: float | None = None,
     new_classes: bool = False,
@@ -34,7 +41,9 @@ def updated(
 ) -> Run:
     """Learn the rows of a table: the posterior of a run becomes the prior of these rows, and then theirs.
 
-    The folder holds the old run until the new one is whole. What was done is in `run.updates[-1]`.
+    Where it cannot, because it is made of points, or of draws that the new rows leave without weight, the run is fitted
+    again to all tables that it has learned and the new one, which must be where they were. The folder holds the old run
+    until the new one is whole. What was done is in `run.updates[-1]`.
 
     Arguments:
         folder: of the run.
@@ -47,18 +56,19 @@ def updated(
     Run.load(folder)  # which says what is wrong with a folder before anything is written to it
     with locked(Path(folder)):
         run = Run.load(folder)
-        table = as_table(file)
-        digest = checksum(table.path)
+        require_uncalibrated(run)
+        source = Source.of(file).like(run.config.source)
+        table = open_table(source)
+        digest = table.checksum
         if not again:
             _require_new(run, table.path, digest)
         encoding = _with_classes(run.encoding, table, new_classes)
         data = encoding.data(table, unknown=unknown)
-        learner = _learner(run, forgetting)
-        num_rings = len(learner.drift.rings)
-        posterior = learner.update(data, progress=progress)
+        before, settings = _standing(run, forgetting)
+        learned, method, because = _learned(run, data, encoding, before, settings, progress)
+        posterior, judgement, drift = learned.posterior, learned.judgement, learned.drift
         if posterior.provenance.interrupted:
             raise KeyboardInterrupt
-        judgement, drift = learner.judgement, learner.drift
         record = Update(
             file=str(table.path.resolve()),
             sha256=digest,
@@ -67,7 +77,9 @@ def updated(
             log_score_after=judged_before(posterior, data, DriftAlarm())[0].log_score,
             new_classes=encoding.target.labels[len(run.encoding.target.labels) :],
             drift=str(drift),
-            rang=len(drift.rings) > num_rings,
+            rang=len(drift.rings) > len(before.drift.rings),
+            refitted_because=because,
+            written=source.told,
         )
         seen = replace(
             encoding,
@@ -76,35 +88,47 @@ def updated(
         )
         config = replace(run.config, task=seen.target.task)
         after = Run(run.folder, config, seen, posterior, (*run.updates, record))
-        put_together(run.folder, lambda fresh: _write(after, learner, fresh))
+
+        def write(fresh: Path) -> None:
+            files = files_of(after.config, after.encoding, after.updates)
+            for name, content in files.items():
+                put_bytes(fresh / name, content)
+            held = Manifest({name: checksum_of(content) for name, content in files.items()})
+            put_learner(learned, method, settings, fresh, held)
+
+        put_together(run.folder, write)
     return after
 
 
-def _write(run: Run, learner: Online, folder: Path) -> None:
-    files = files_of(run.config, run.encoding, run.updates)
-    for name, content in files.items():
-        put_bytes(folder / name, content)
-    held = Manifest({name: checksum_of(content) for name, content in files.items()})
-    put_learner(learner.learned, learner.method, learner.settings, folder, held)  # type: ignore[arg-type]
-
-
-def _learner(run: Run, forgetting: float | None) -> Online:
-    """The learner that a run is: as it was left by the last update, or one that goes on from the fit."""
-    method = _method(run.config)
+def _standing(run: Run, forgetting: float | None) -> tuple[Learned, Settings]:
+    """Where a run stands as a learner: as the last update left it, or going on from the fit."""
     held = Manifest.read(run.folder)
     if ONLINE in held.files:
-        learned, _, settings = get_learner(run.folder, held, method=method)
-        kept = settings.forgetting if forgetting is None else forgetting
-        return Online(learned.belief.model, method, replace(settings, forgetting=kept), learned)
+        learned, settings, _ = get_learned(run.folder, held)
+        return learned, settings if forgetting is None else replace(settings, forgetting=forgetting)
     kept = 1.0 if forgetting is None else forgetting
-    return Online.of(run.posterior, method, Settings(kept, density=_density(run.posterior), seed=run.config.seed))
+    settings = Settings(kept, density=_density(run.posterior), seed=run.config.seed)
+    return Learned.of(run.posterior, settings), settings
 
 
-def _method(config: Config) -> Any:
+def _learned(
+    run: Run, new: Data, encoding: Encoding, before: Learned, settings: Settings, progress: bool | None
+) -> tuple[Learned, Method, str]:
+    """Where a run stands after new rows, the method that learned them, and why it had to learn all tables again."""
+    try:
+        method = _method(run.config)
+        learner = Online(before.belief.model, method, settings, before)
+        learner.update(new, progress=progress)
+    except NothingToGoOnFrom as reason:
+        return *refitted(run, new, encoding, before, settings, reason, progress=progress), reason.why
+    return learner.learned, method, ""  # type: ignore[return-value]
+
+
+def _method(config: Config) -> Method:
     if config.method == "auto":
-        raise ValueError(
-            "the method of the run has settings that its config cannot hold, so it cannot go on; fit again with "
-            "method='laplace' or method='bayes_by_backprop'"
+        raise NothingToGoOnFrom(
+            "the method of the run has settings that its config cannot hold, so it cannot go on",
+            "fit again with method='laplace' or method='bayes_by_backprop'",
         )
     return build(config.method, config.settings)
 

@@ -106,7 +106,7 @@ class Judge:
     def __call__(self, posterior: Any) -> Option:
         """One posterior on the test rows, and on foreign inputs."""
         prediction = posterior.predict(self.test.x)
-        log_prob, best = (one.log_prob(self.test.y) for one in (prediction, self._prediction))
+        log_prob, best = (one.log_prob(self.test.outcomes) for one in (prediction, self._prediction))
         lost = best - log_prob
         cost = cost_of(posterior, np.resize(self.test.x, (max(NUM_TIMED, self.test.size), *self.test.x.shape[1:])))
         return Option(

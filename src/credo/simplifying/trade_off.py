@@ -9,6 +9,7 @@ import pandas
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 
+from credo import _html
 from credo._text import nearest, size_in_words
 from credo.posterior import Posterior
 
@@ -136,6 +137,18 @@ class TradeOff:
         ]
         return headings, rows
 
+    @property
+    def _without(self) -> list[str]:
+        return [f"Without {name}: {why}." for name, why in self.left_out.items()]
+
+    def _repr_html_(self) -> str:
+        headings, rows = self.cells()
+        chosen = list(self.options).index(self.recommended)
+        best = [(chosen, place) for place in range(len(headings))]
+        shown = _html.table(headings, rows, range(1, len(headings)), best=best)
+        title, without = _html.paragraph(f"{self.num_rows:,} test rows"), map(_html.paragraph, self._without)
+        return _html.notebook(title, shown, *without, _html.verdict(self.recommendation))
+
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         table = Table(title=f"{self.num_rows:,} test rows", title_justify="left")
         headings, rows = self.cells()
@@ -145,16 +158,15 @@ class TradeOff:
             best = row[0] == self.recommended
             table.add_row(*(f"[bold]{text}[/]" if best else text for text in row))
         yield table
-        yield from (f"Without {name}: {why}." for name, why in self.left_out.items())
+        yield from self._without
         yield self.recommendation
 
     def __str__(self) -> str:
         """The table as Markdown, and the recommendation."""
         headings, rows = self.cells()
         lines = [headings, ["---"] * len(headings), *rows]
-        without = [f"Without {name}: {why}." for name, why in self.left_out.items()]
         table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
-        return "\n\n".join([table, *without, self.recommendation])
+        return "\n\n".join([table, *self._without, self.recommendation])
 
 
 def _loses(one: Option) -> str:

@@ -4,126 +4,20 @@ Missing cells are filled in, and if some were missing at fit a further column of
 at fit and at prediction: a column keeps all that it learned.
 """
 
-import warnings
-from abc import ABC, abstractmethod
-from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, Literal
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import polars as pl
 
-from credo._files import LoadError
-from credo._schema import checked
 from credo._text import nearest
 from credo.data import NEW_TASK
-from credo.tables.cells import booleans, clean, dates, numbers, words
+from credo.tables.cells import booleans, clean, dates, twins, words
+from credo.tables.column import ALL_ROWS, ANYWHERE, Column, Filled, RowNumbers, Unknown, tell
+from credo.tables.forms import PLAIN, Form
 
-Unknown = Literal["error", "missing"]
-RowNumbers = range | np.ndarray
-ALL_ROWS = range(1, 2**62)
 DAYS_PER_YEAR = 365.2425
 MICROSECONDS_PER_DAY = 86_400_000_000
-
-
-@dataclass(frozen=True)
-class Column(ABC):
-    """A column of the table, and how it becomes numbers.
-
-    Arguments:
-        name: in the table.
-        num_missing: cells that were missing at fit; if there were any, a further number says which.
-    """
-
-    kind: ClassVar[str]
-    name: str
-    num_missing: int = 0
-
-    @property
-    @abstractmethod
-    def names(self) -> tuple[str, ...]:
-        """The names of its numbers."""
-
-    @property
-    def is_used(self) -> bool:
-        """Whether the network learns anything from it."""
-        return bool(self.names)
-
-    @property
-    def ordered_by(self) -> str:
-        """The name of the number that orders its cells, "" if there is none: a function may rise or fall in it."""
-        return ""
-
-    @property
-    @abstractmethod
-    def says(self) -> str:
-        """What was done with it, in words."""
-
-    @abstractmethod
-    def encode(self, cells: pl.Series, *, unknown: Unknown = "error", rows: RowNumbers = ALL_ROWS) -> np.ndarray:
-        """Cells as numbers, (rows, len(names)).
-
-        Arguments:
-            cells: of any type; text is parsed.
-            unknown: "error" refuses a cell that the column has no rule for (a new category, text among numbers);
-                "missing" treats it as missing.
-            rows: their numbers in the file, for error messages.
-        """
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
-        return {"kind": self.kind} | asdict(self)
-
-
-@dataclass(frozen=True)
-class Filled(Column):
-    """A column whose missing cells are filled in."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return (*self.values_names, f"{self.name} is missing") if self.num_missing else self.values_names
-
-    @property
-    def values_names(self) -> tuple[str, ...]:
-        """The names of its numbers, without the one for missing cells."""
-        return (self.name,)
-
-    @property
-    @abstractmethod
-    def filling(self) -> str:
-        """What replaces a missing cell, in words."""
-
-    @abstractmethod
-    def read(self, cells: pl.Series) -> pl.Series:
-        """Clean cells as values of this kind; null where a cell is missing or of another kind."""
-
-    @abstractmethod
-    def numbers_of(self, values: pl.Series) -> np.ndarray:
-        """The values of `read` as numbers (rows, len(values_names)), with nulls filled in."""
-
-    def encode(self, cells: pl.Series, *, unknown: Unknown = "error", rows: RowNumbers = ALL_ROWS) -> np.ndarray:
-        cleaned = clean(cells)
-        values = self.read(cleaned)
-        if unknown == "error" and values.null_count() > cleaned.null_count():
-            strange = (values.is_null() & cleaned.is_not_null()).arg_true()[0]
-            raise ValueError(self._refusal(str(cleaned[strange]), int(rows[strange])))
-        found = self.numbers_of(values)
-        if self.num_missing:
-            return np.column_stack([found, values.is_null().to_numpy()])
-        if values.null_count():
-            _warn(f"column {self.name!r} has missing cells, and had none at fit: they become {self.filling}")
-        return found
-
-    def _refusal(self, cell: str, row: int) -> str:
-        return (
-            f"column {self.name!r} is {self.kind}, and holds {cell!r} in row {row}{self._hint(cell)}; correct the "
-            "file, or pass unknown='missing' to treat such cells as missing"
-        )
-
-    def _hint(self, cell: str) -> str:
-        return ""
-
-    def _and_missing(self) -> str:
-        return f"; {self.num_missing:,} missing: {self.filling}, and a column that says so" if self.num_missing else ""
 
 
 @dataclass(frozen=True)
@@ -136,16 +30,21 @@ class Numeric(Filled):
     """
 
     kind: ClassVar[str] = "numeric"
-    read = staticmethod(numbers)
     fill: float = 0.0
     low: float = 0.0
     high: float = 0.0
     unit: str = ""  # where the table has no numbers, but what can be told in them
+    form: Form = PLAIN
 
     @property
     def says(self) -> str:
         unit = f" {self.unit}" if self.unit else ""
-        return f"number, {self.low:g} to {self.high:g}{unit}{self._and_missing()}"
+        form = f", {self.form.says}" if self.form.says else ""
+        return f"number, {self.low:g} to {self.high:g}{unit}{form}{self._and_missing()}"
+
+    @property
+    def limits(self) -> tuple[tuple[float, float], ...]:
+        return ((self.low, self.high), *super().limits[1:])
 
     @property
     def ordered_by(self) -> str:
@@ -154,6 +53,13 @@ class Numeric(Filled):
     @property
     def filling(self) -> str:
         return f"the median {self.fill:g}"
+
+    def read(self, cells: pl.Series) -> pl.Series:
+        return self.form.numbers(cells)
+
+    def _hint(self, cell: str) -> str:
+        is_one = Form.of(".").numbers(pl.Series([cell])).null_count() == 0
+        return " (if its thousands are set apart, read the file with decimal='.')" if is_one else ""
 
     def numbers_of(self, values: pl.Series) -> np.ndarray:
         found = values.to_numpy()
@@ -178,6 +84,10 @@ class Constant(Numeric):
         return f"constant: always {self.fill:g}, so it says nothing and the network sees 0"
 
     @property
+    def limits(self) -> tuple[tuple[float, float], ...]:
+        return (ANYWHERE,)
+
+    @property
     def ordered_by(self) -> str:
         return ""
 
@@ -190,9 +100,9 @@ class Constant(Numeric):
         return self.values_names
 
     def encode(self, cells: pl.Series, *, unknown: Unknown = "error", rows: RowNumbers = ALL_ROWS) -> np.ndarray:
-        found = numbers(clean(cells)).drop_nulls().to_numpy()
+        found = self.form.numbers(clean(cells)).drop_nulls().to_numpy()
         if np.any(found != self.fill):
-            _warn(f"column {self.name!r} was always {self.fill:g} at fit, so what it holds now is ignored")
+            tell(f"column {self.name!r} was always {self.fill:g} at fit, so what it holds now is ignored")
         return np.full((len(cells), 1), self.fill)
 
 
@@ -245,7 +155,9 @@ class Categorical(Filled):
     def says(self) -> str:
         shown = ", ".join(self.levels[:4]) + (", …" if len(self.levels) > 4 else "")
         missing = f"; {self.num_missing:,} missing, a level of their own" if self.num_missing else ""
-        return f"category of {len(self.levels)} levels ({shown}), a column of 0 and 1 for each{missing}"
+        alike = " and ".join(map(repr, twins(self.levels)))
+        alike = f"; {alike} differ by case or spaces alone" if alike else ""
+        return f"category of {len(self.levels)} levels ({shown}), a column of 0 and 1 for each{alike}{missing}"
 
     @property
     def filling(self) -> str:
@@ -273,10 +185,11 @@ class Date(Filled):
     """
 
     kind: ClassVar[str] = "date"
-    read = staticmethod(dates)
     earliest: int = 0  # microseconds since 1970
     fill: int = 0
     has_times: bool = False
+    latest: int | None = None  # microseconds since 1970; unknown to earlier versions
+    form: Form = PLAIN
 
     @property
     def values_names(self) -> tuple[str, ...]:
@@ -287,7 +200,16 @@ class Date(Filled):
     @property
     def says(self) -> str:
         circles = "the year, the week and the day" if self.has_times else "the year and the week"
-        return f"date, as years since {_day(self.earliest)}, and its place in {circles} (sin, cos){self._and_missing()}"
+        order = f" ({self.form.says})" if self.form.says else ""
+        years = f"date{order}, as years since {_day(self.earliest)}"
+        return f"{years}, and its place in {circles} (sin, cos){self._and_missing()}"
+
+    @property
+    def limits(self) -> tuple[tuple[float, float], ...]:
+        if self.latest is None:
+            return super().limits
+        years = (self.latest - self.earliest) / MICROSECONDS_PER_DAY / DAYS_PER_YEAR
+        return ((0.0, years), *super().limits[1:])
 
     @property
     def ordered_by(self) -> str:
@@ -296,6 +218,9 @@ class Date(Filled):
     @property
     def filling(self) -> str:
         return f"the median {_day(self.fill)}"
+
+    def read(self, cells: pl.Series) -> pl.Series:
+        return dates(cells, self.form.order)
 
     def numbers_of(self, values: pl.Series) -> np.ndarray:
         filled = values.dt.epoch("us").fill_null(self.fill)
@@ -339,7 +264,7 @@ class Task(Column):
         new = sorted(map(str, texts.filter(places.is_null()).fill_null("nothing").unique().to_list()))
         if new:
             shown = ", ".join(map(repr, new[:4])) + (", …" if len(new) > 4 else "")
-            _warn(f"{self.name} {shown} was not there at fit: a new task, predicted from the population of the others")
+            tell(f"{self.name} {shown} was not there at fit: a new task, predicted from the population of the others")
         return found
 
 
@@ -360,27 +285,6 @@ class Dropped(Column):
 
     def encode(self, cells: pl.Series, *, unknown: Unknown = "error", rows: RowNumbers = ALL_ROWS) -> np.ndarray:
         return np.empty((len(cells), 0))
-
-
-COLUMN_TYPES: dict[str, type[Column]] = {
-    column.kind: column for column in (Numeric, Constant, Boolean, Categorical, Date, Task, Dropped)
-}
-
-
-def column_from_dict(stored: dict[str, Any], source: Any = "columns") -> Column:
-    """The column that `to_dict` described; `source` is where it was read.
-
-    >>> column_from_dict(Boolean("smoker", fill=True).to_dict())
-    Boolean(name='smoker', num_missing=0, fill=True)
-    """
-    kind = stored.get("kind")
-    if not isinstance(kind, str) or kind not in COLUMN_TYPES:
-        raise LoadError(f"{source} is damaged: there is no kind of column {kind!r}")
-    return checked(source, {name: value for name, value in stored.items() if name != "kind"}, COLUMN_TYPES[kind])
-
-
-def _warn(message: str) -> None:
-    warnings.warn(message, stacklevel=4)
 
 
 def _day(microseconds: int) -> str:

@@ -3,26 +3,36 @@
 The file is read twice: once to learn what its columns are, once to fill an array of the right size.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 import numpy as np
-import polars as pl
 
 from credo._files import LoadError, parsed, put_bytes, read_bytes, require_unaltered, signed
 from credo._schema import Count, checked
-from credo._text import in_one_line, nearest
-from credo.data import Data, is_observed
-from credo.tables.columns import ALL_ROWS, Column, Dropped, Numeric, RowNumbers, Task, Unknown, column_from_dict
-from credo.tables.files import Table, open_table
-from credo.tables.learning import MAX_LEVELS, MAX_TASKS, Summary
+from credo._text import in_one_line
+from credo.data import Data, has_target
+from credo.tables import effects
+from credo.tables.column import Unknown
+from credo.tables.columns import Numeric
+from credo.tables.cross_fitting import averaged, outputs_of
+from credo.tables.frames import TableFile, as_table
+from credo.tables.giveaways import point_out
+from credo.tables.image_folder import CLASS, ImageTable
+from credo.tables.inputs import Inputs, listed, require_column
+from credo.tables.kinds import column_from_dict
+from credo.tables.learning import MAX_TASKS
+from credo.tables.looks import columns_of, summaries
+from credo.tables.many_levels import MAX_COUNTED
+from credo.tables.roles import Role, roles_of
+from credo.tables.table import Table
 from credo.tables.target import Target
 
-FORMAT, FORMAT_VERSION = "credo-columns", 1
+FORMAT, FORMAT_VERSION = "credo-columns", 2
 # Larger tables are held in single precision: this many numbers take 80 MB in double precision.
 MAX_DOUBLES = 10_000_000
 # So many columns of numbers side by side are one thing, and nobody reads a line about each.
@@ -39,7 +49,7 @@ class StoredEncoding(msgspec.Struct, forbid_unknown_fields=True):
 
 
 @dataclass(frozen=True)
-class Encoding:
+class Encoding(Inputs):
     """What was learned about a table: its columns, its target, and how they become numbers.
 
     Arguments:
@@ -56,7 +66,6 @@ class Encoding:
     Data(3 rows; x: city=Rome, size, size is missing; y: price float; standardised)
     """
 
-    columns: tuple[Column, ...]
     target: Target
     num_rows: int
     num_without_target: int = 0
@@ -64,67 +73,75 @@ class Encoding:
     @classmethod
     def learn(
         cls,
-        file: str | Path | Table,
+        file: TableFile,
         target: str | None,
         *,
         task: str | None = None,
         drop: Sequence[str] = (),
         task_column: str = "",
+        censored: str = "",
+        roles: Mapping[str, str] | None = None,
     ) -> "Encoding":
         """Read a table once and learn what its columns are.
 
         Arguments:
-            file: a path, or a table from `open_table`.
-            target: the column to predict; not needed for an NPZ with x and y.
+            file: a path, a `Source` that says how it is written, a data frame, or a table from `open_table`.
+            target: the column to predict, or several of numbers, "height,weight"; not needed for an NPZ with x and y.
             task: "regression", "binary" or "multi-class"; by default found from the target.
             drop: columns not to use.
             task_column: the column whose levels are tasks, if there is one.
+            censored: the column that says yes where the target is only a lower bound, if there is one.
+            roles: columns that are no inputs, by what they say of the rows: {"group": "patient"} for rows that no split
+                separates, {"time": "date"} for splits that hold out the latest rows, {"counts": "n"} for how often each
+                row was seen.
         """
-        table = as_table(file)
-        name = _target_name(table, target)
-        if task_column:
-            _require_column(table, task_column, "the tasks")
+        table, roles = as_table(file), dict(roles or {})
+        targets = _target_names(table, target)
+        # The columns that are no inputs, and what they are.
+        taken = dict.fromkeys(targets, "target")
+        others = {"column of the tasks": task_column, "column of what is censored": censored, **roles}
+        for what, column in others.items():
+            if column:
+                require_column(table, column, f"the {what}")
+                if column in taken:
+                    raise ValueError(f"{column!r} is the {taken[column]}, and cannot be the {what} too; name another")
+                taken[column] = what
         for column in drop:
-            _require_column(table, column, "to drop")
-            if column in (name, task_column):
-                what = "the target" if column == name else "the column of the tasks"
-                raise ValueError(f"{column!r} is {what}, and cannot be left out; take it out of drop=…")
-        seen = summaries(table, but=drop, limits={task_column: MAX_TASKS})
-        num_rows = seen[name].num_rows
+            require_column(table, column, "to drop")
+            if column in taken:
+                raise ValueError(f"{column!r} is the {taken[column]}, and cannot be left out; take it out of drop=…")
+        limits = {task_column: MAX_TASKS} | dict.fromkeys(roles.values(), MAX_COUNTED)
+        seen = summaries(table, but=drop, limits=limits)
+        num_rows = seen[targets[0]].num_rows
         if num_rows == 0:
             raise ValueError(f"{table.path} has names and no rows; add at least two rows")
-        if seen[name].num_known < 2:
-            raise ValueError(
-                f"{table.path} has {seen[name].num_known} rows with a target {name!r}, but a fit needs at least 2"
-            )
-        columns = tuple(
-            Dropped(column, reason="as requested") if column in drop else seen[column].column()
-            for column in table.columns
-            if column not in (name, task_column)
-        )
+        for name in targets:
+            if seen[name].num_known < 2:
+                raise ValueError(
+                    f"{table.path} has {seen[name].num_known} rows with a target {name!r}, but a fit needs at least 2"
+                )
+        columns = columns_of(table, seen, [column for column in table.columns if column not in taken], drop)
         if not any(column.is_used for column in columns):
             said = in_one_line("; ".join(f"{column.name}: {column.says}" for column in columns), 1_000)
             raise ValueError(
-                f"{table.path} has no column to predict {name!r} from ({said or 'it has no other column'})"
+                f"{table.path} has no column to predict {', '.join(map(repr, targets))} from "
+                f"({said or 'it has no other column'})"
             )
+        columns = (*columns, *roles_of(seen, roles))
         if task_column:
             columns = (*columns, seen[task_column].task())
-        return cls(columns, Target.learn(seen[name], task), seen[name].num_known, num_rows - seen[name].num_known)
-
-    @property
-    def num_inputs(self) -> int:
-        """How many numbers the network sees of a row: the task is none of them."""
-        return len(self.names) - (self.tasks is not None)
-
-    @property
-    def tasks(self) -> tuple[str, ...] | None:
-        """The names of the tasks, where a column says which one a row is of."""
-        return self.columns[-1].levels if self.columns and isinstance(self.columns[-1], Task) else None
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the numbers, one for each column of x."""
-        return tuple(name for column in self.columns for name in column.names)
+        whole = Target.learn_all([seen[name] for name in targets], task, censored)
+        num_known = seen[targets[0]].num_known
+        if whole.also:
+            num_known = sum(int(whole.has_any(batch).sum()) for batch in table.batches())
+        found = cls(columns, whole, num_known, num_rows - num_known)
+        if not effects.are_in(columns):
+            return found
+        told = found.as_told(table.decimal).target
+        y = np.concatenate([told.read(batch) for batch in table.batches()])
+        outputs = outputs_of(whole.columns, whole.labels)
+        learned = effects.learned(columns, table, averaged(y, len(whole.labels)), outputs)
+        return replace(found, columns=learned)
 
     @property
     def says(self) -> tuple[tuple[str, str], ...]:
@@ -132,7 +149,7 @@ class Encoding:
         gaps = f"; {self.num_without_target:,} rows without it are unlabelled" if self.num_without_target else ""
         return (
             *((column.name, column.says) for column in self.columns),
-            (self.target.name, f"target: {self.target.says}{gaps}"),
+            (self.target.title, f"target: {self.target.says}{gaps}"),
         )
 
     @property
@@ -147,87 +164,80 @@ class Encoding:
                 found.append((name, f"{len(columns):,} columns of numbers, {low:g} to {high:g}"))
             else:
                 found += [(one.name, words[one.name]) for one in columns]
-        return (*found, (self.target.name, words[self.target.name]))
+        return (*found, (self.target.title, words[self.target.title]))
 
-    def data(self, file: str | Path | Table, *, unknown: Unknown = "error") -> Data:
+    def training_data(self, file: TableFile) -> Data:
+        """The table that this was learned from as `credo.Data`, to fit to.
+
+        As `data`, but where a column holds means of the target, those of other rows than its own: see `ByTarget`. A
+        column that gives the target away is pointed out.
+        """
+        table = as_table(file)
+        data = self.data(table)
+        if effects.are_in(self.columns):
+            y = averaged(data.y, len(self.target.labels))
+            data = replace(data, x=effects.of_other_rows(self.columns, table, y, data.x, data.groups))
+        point_out(self.columns, data)
+        return data
+
+    def data(self, file: TableFile, *, unknown: Unknown = "error") -> Data:
         """A table with its targets as `credo.Data`; rows without a target are unlabelled."""
         table = as_table(file)
-        _require_column(table, self.target.name, "the target, which an evaluation needs")
-        self._require_columns(table)
+        for name in self.target.columns:
+            require_column(table, name, "the target, which an evaluation needs")
+        if self.target.censored:
+            require_column(table, self.target.censored, "what says which targets are censored")
+        own = self.as_told(table.decimal)
+        self.require_columns(table)
         # Memory that is allocated but never written to costs nothing.
         shape = (table.max_rows, len(self.names))
         x = np.empty(shape, np.float64 if shape[0] * shape[1] <= MAX_DOUBLES else np.float32)
-        y = np.empty(shape[0], np.int32 if self.target.is_classes else np.float64)
+        of_row = (len(self.target.columns),) if self.target.also else ()
+        y = np.empty((shape[0], *of_row), np.int32 if self.target.is_classes else np.float64)
+        roles = [one for one in self.columns if isinstance(one, Role) and one.name in table.columns]
+        of_rows: dict[str, list[Any]] = {one.argument: [] for one in roles}
+        if self.target.censored:
+            of_rows["censored"] = []
         read = num_known = 0
         for batch in table.batches():
             place = slice(read, read + len(batch))
             rows = range(read + 1, place.stop + 1)
-            self.encode(batch, out=x[place], unknown=unknown, rows=rows)
-            y[place] = self.target.encode(batch[self.target.name], rows=rows)
-            read, num_known = place.stop, num_known + int(is_observed(y[place]).sum())
+            own.encode(batch, out=x[place], unknown=unknown, rows=rows)
+            y[place] = own.target.read(batch, rows=rows)
+            if self.target.censored:
+                of_rows["censored"].append(self.target.read_censored(batch, rows=rows))
+            for one in roles:
+                of_rows[one.argument].append(one.values(batch[one.name], rows))
+            read, num_known = place.stop, num_known + int(has_target(y[place]).sum())
         if num_known == 0:
-            raise ValueError(f"{table.path} has no row with a target {self.target.name!r}")
-        classes = self.target.labels or None
+            raise ValueError(f"{table.path} has no row with a target {self.target.title!r}")
+        classes, is_table = self.target.labels or None, len(self.row) == 1
+        more: dict[str, Any] = {argument: np.concatenate(values) for argument, values in of_rows.items()}
         return Data(
-            x[:read],
+            x[:read].reshape(-1, *self.row),
             y[:read],
             standardise=True,
-            names=self.names,
-            target=self.target.name,
+            names=self.names if is_table else None,
+            target=self.target.title,
             classes=classes,
             tasks=self.tasks,
+            columns=[column.name for column in self.columns for _ in column.names] if is_table else None,
+            **more,
         )
 
-    def new_classes(self, file: str | Path | Table) -> tuple[str, ...]:
+    def new_classes(self, file: TableFile) -> tuple[str, ...]:
         """Classes of a table that are not among those of the target, in the order in which they come."""
         table = as_table(file)
-        _require_column(table, self.target.name, "the target")
+        require_column(table, self.target.name, "the target")
         if not self.target.is_classes:
             return ()
-        found = (label for batch in table.batches() for label in self.target.new_classes(batch[self.target.name]))
+        target = self.as_told(table.decimal).target
+        found = (label for batch in table.batches() for label in target.new_classes(batch[target.name]))
         return tuple(dict.fromkeys(found))
 
-    def inputs(
-        self, file: str | Path | Table, *, unknown: Unknown = "error"
-    ) -> Iterator[tuple[pl.DataFrame, np.ndarray]]:
-        """A table in batches: the rows as they are, and their x. No target is needed."""
-        table, read = as_table(file), 0
-        self._require_columns(table)
-        for batch in table.batches():
-            yield batch, self.encode(batch, unknown=unknown, rows=range(read + 1, read + 1 + len(batch)))
-            read += len(batch)
-        if read == 0:
-            raise ValueError(f"{table.path} has names and no rows; add at least one row")
-
-    def _require_columns(self, table: Table) -> None:
-        """Refuse a table without a column that the network was fitted with; others may be absent."""
-        there = set(table.columns)
-        for column in self.columns:
-            if column.is_used and column.name not in there:
-                _require_column(table, column.name, "the network was fitted with it")
-
-    def encode(
-        self,
-        batch: pl.DataFrame,
-        *,
-        out: np.ndarray | None = None,
-        unknown: Unknown = "error",
-        rows: RowNumbers = ALL_ROWS,
-    ) -> np.ndarray:
-        """Some rows as numbers, (rows, len(names)), written into `out` if given."""
-        if unknown not in ("error", "missing"):
-            raise ValueError(
-                f"unknown is {unknown!r}; it is 'error' or 'missing'{nearest(unknown, ['error', 'missing'])}"
-            )
-        x = np.empty((len(batch), len(self.names))) if out is None else out
-        there, place = {cells.name: cells for cells in batch.get_columns()}, 0
-        for column in self.columns:
-            after = place + len(column.names)
-            # An unused column may be absent.
-            cells = there[column.name] if column.name in there else pl.Series([None] * len(batch))
-            x[:, place:after] = column.encode(cells, unknown=unknown, rows=rows)
-            place = after
-        return x
+    def as_told(self, decimal: str) -> Self:
+        """The same for a table of which the decimal mark of numbers in texts is known."""
+        return replace(super().as_told(decimal), target=self.target.as_told(decimal)) if decimal else self
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -255,7 +265,7 @@ class Encoding:
         stored = parsed(source, content)
         if stored.get("format") != FORMAT:
             raise LoadError(f"{source} was not written by credo, or it is damaged; get it again, or fit again")
-        if stored.get("format_version") != FORMAT_VERSION:
+        if stored.get("format_version") not in range(1, FORMAT_VERSION + 1):
             raise LoadError(f"{source} has format version {stored.get('format_version')}; install a newer credo")
         own = require_unaltered(source, stored)
         return cls.from_dict({name: own[name] for name in own if name not in ("format", "format_version")}, source)
@@ -270,56 +280,45 @@ class Encoding:
         return cls.from_json(read_bytes(Path(path)), Path(path))
 
 
-def read(path: str | Path, *, target: str | None = None, task: str | None = None, drop: Sequence[str] = ()) -> Data:
-    """A table from a file as standardised `credo.Data`: categories, dates and missing cells become numbers.
+def read(
+    file: TableFile,
+    *,
+    target: str | None = None,
+    task: str | None = None,
+    drop: Sequence[str] = (),
+    roles: Mapping[str, str] | None = None,
+) -> Data:
+    """A table as standardised `credo.Data` to fit to: categories, texts, dates and missing cells become numbers.
 
     Arguments:
-        path: a .csv, .parquet or .npz file.
+        file: a .csv, .xlsx, .parquet or .npz file, a `Source` that says how it is written, or a data frame.
         target: the column to predict.
         task: "regression", "binary" or "multi-class"; by default found from the target.
         drop: columns not to use.
+        roles: columns that say what rows are to each other, as for `Encoding.learn`: {"group": "patient"}.
 
-    To read other files in the same way, keep the `Encoding`: `Encoding.learn(path, target).data(other)`.
+    To read other tables in the same way, keep the `Encoding`: `encoding = Encoding.learn(file, target)`, then
+    `encoding.training_data(file)` to fit to, and `encoding.data(other)`.
+
+    >>> import polars as pl
+    >>> read(pl.DataFrame({"size": [3, 4, 5], "price": [9.5, 8.0, 11.0]}), target="price")
+    Data(3 rows; x: size; y: price float; standardised)
     """
-    return Encoding.learn(path, target, task=task, drop=drop).data(path)
+    table = as_table(file)
+    return Encoding.learn(table, target, task=task, drop=drop, roles=roles).training_data(table)
 
 
-def summaries(table: Table, *, but: Sequence[str] = (), limits: Mapping[str, int] | None = None) -> dict[str, Summary]:
-    """What is seen of each column when a table is read once.
-
-    Arguments:
-        but: columns not to look at.
-        limits: how many levels a column may have, where that is not `MAX_LEVELS`.
-    """
-    seen = {column: Summary(column, max_levels=(limits or {}).get(column, MAX_LEVELS)) for column in table.columns}
-    for batch in table.batches():
-        for cells in batch.get_columns():
-            if cells.name not in but:
-                seen[cells.name].see(cells)
-    return seen
-
-
-def as_table(file: str | Path | Table) -> Table:
-    """The table in a file, or the table itself."""
-    return open_table(file) if isinstance(file, str | Path) else file
-
-
-def _target_name(table: Table, target: str | None) -> str:
+def _target_names(table: Table, target: str | None) -> tuple[str, ...]:
+    """The columns to predict: one by its name, or several with commas between them."""
     if target is None:
         if table.path.suffix == ".npz" and "y" in table.columns:
-            return "y"
-        raise ValueError(f"pass target=… to name the column to predict; {table.path} has {_listed(table.columns)}")
-    _require_column(table, target, "the target")
-    return target
-
-
-def _require_column(table: Table, name: str, why: str) -> None:
-    if name not in table.columns:
-        hint = nearest(name, table.columns)
-        raise ValueError(f"{table.path} has no column {name!r} ({why}); it has {_listed(table.columns)}{hint}")
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(in_one_line(name, 60) for name in names[:12]) + (
-        f", … ({len(names)} in all)" if len(names) > 12 else ""
-    )
+            return ("y",)
+        if isinstance(table, ImageTable):
+            return (CLASS,)
+        raise ValueError(f"pass target=… to name the column to predict; {table.path} has {listed(table.columns)}")
+    names = (target,) if target in table.columns else tuple(name.strip() for name in target.split(","))
+    for name in names:
+        require_column(table, name, "the target")
+    if len(set(names)) < len(names):
+        raise ValueError(f"target is {target!r}, which names a column twice; name each once")
+    return names

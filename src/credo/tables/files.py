@@ -1,57 +1,42 @@
-"""Tables in CSV, Parquet and NPZ files, read in batches of rows. The whole table is never held as text.
+"""Tables in CSV, Excel, Parquet and NPZ files, read in batches of rows. The whole table is never held as text.
 
 A CSV file is read in blocks of bytes that end where a row ends, and its cells are text: the type of a column is known
 only once all of it has been seen. The other formats have types.
 """
 
 import codecs
-from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
 from credo.tables.arrays import read_columns
-from credo.tables.lines import QUOTED, blocks, chunks, end_of_first_row, without_blank_lines
+from credo.tables.image_folder import ImageTable
+from credo.tables.lines import blocks, chunks, end_of_first_row, without_blank_lines
+from credo.tables.separators import separator_of
+from credo.tables.source import Source
+from credo.tables.spreadsheets import SheetTable
+from credo.tables.table import BATCH_ROWS, Table, named
 
 # A block of text and its batch take about ten times this: little compared with the packages themselves.
 BLOCK_BYTES = 2**21
-BATCH_ROWS = 2**15
 # A batch costs some work for each column, however few its rows: a block of a wide table is larger.
 BYTES_PER_COLUMN = 2**10
-# A longer name is text in a quote that was not closed.
-MAX_NAME = 10_000
 # What people write into a cell without a value.
 MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None", "?", "-")
-SUFFIXES = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".parquet": "", ".npz": ""}
+SUFFIXES = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".xlsx": "", ".parquet": "", ".npz": ""}
 
 
-@dataclass(frozen=True)
-class Table(ABC):
-    """A file with named columns that can be read again and again."""
-
-    path: Path
-    columns: tuple[str, ...]
-
-    @property
-    @abstractmethod
-    def max_rows(self) -> int:
-        """The number of rows, or an upper bound: how much memory to reserve."""
-
-    @abstractmethod
-    def batches(self) -> Iterator[pl.DataFrame]:
-        """The rows in order, some at a time."""
-
-
-def open_table(path: str | Path) -> Table:
-    """A table in a file, by its suffix: .csv, .csv.gz, .tsv, .parquet or .npz.
+def open_table(file: str | Path | Source) -> Table:
+    """A table in a file, by its suffix: .csv, .csv.gz, .tsv, .xlsx, .parquet or .npz; or the pictures of a folder.
 
     Arguments:
-        path: of the file. A CSV has names in its first row; `;` and tabs also count as separators. An NPZ holds x
-            (rows, columns) and, where known, y (rows,), or one array for each column.
+        file: its path, or a `Source`, which also says how it is written. A CSV has names in its first row; its
+            separator, of `,`, `;`, `|` and tabs, is found. An NPZ holds x (rows, columns) and, where known, y (rows,),
+            or one array for each column.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -60,10 +45,11 @@ def open_table(path: str | Path) -> Table:
     ...     open_table(path).columns
     ('city', 'price')
     """
-    source = Path(path)
+    how = Source.of(file)
+    source = Path(how.path)
     suffix = next((suffix for suffix in SUFFIXES if source.name.lower().endswith(suffix)), None)
     if source.is_dir():
-        raise ValueError(f"{source} is a folder; name a file that ends in {', '.join(SUFFIXES)}")
+        return ImageTable.open(source)
     if suffix is None:
         raise ValueError(f"{source} has an unknown suffix; name a file that ends in {', '.join(SUFFIXES)}")
     if not source.exists():
@@ -71,10 +57,12 @@ def open_table(path: str | Path) -> Table:
     if source.stat().st_size == 0:
         raise ValueError(f"{source} is empty; a table has names in its first row and values below")
     if suffix == ".parquet":
-        return ParquetTable.open(source)
+        return ParquetTable.open(source, decimal=how.decimal)
     if suffix == ".npz":
-        return ArrayTable.open(source)
-    return TextTable.open(source, SUFFIXES[suffix])
+        return ArrayTable.open(source, decimal=how.decimal)
+    if suffix == ".xlsx":
+        return SheetTable.open(source, how.sheet, decimal=how.decimal)
+    return TextTable.open(how, SUFFIXES[suffix])
 
 
 @dataclass(frozen=True)
@@ -86,28 +74,29 @@ class TextTable(Table):
     """
 
     separator: str
+    encoding: str
 
     @classmethod
-    def open(cls, path: Path, separator: str) -> "TextTable":
-        names = _names(path)
+    def open(cls, source: Source, separator: str) -> "TextTable":
+        path = Path(source.path)
+        start = _start(path, source.codec)
+        names = start[: end_of_first_row(start)]
         if not names.strip():
             raise ValueError(f"{path} is empty; a table has names in its first row and values below")
-        bare = QUOTED.sub(b"", names).decode()
-        # In many countries spreadsheets use semicolons.
-        separator = separator if separator in bare else next((mark for mark in ";\t" if mark in bare), separator)
-        columns = _columns(path, names, separator)
-        _require_distinct(path, columns)
-        return cls(path, columns, separator)
+        separator = separator_of(path, start, separator, source.sep)
+        known: Any = named(path, _cells(path, names, separator))
+        return cls(path, separator=separator, encoding=source.codec, decimal=source.decimal, **known)
 
     @property
     def max_rows(self) -> int:
         """The number of lines."""
-        return sum(chunk.count(b"\n") for chunk in chunks(self.path, BLOCK_BYTES))
+        return sum(chunk.count(b"\n") for chunk in chunks(self.path, BLOCK_BYTES, self.encoding))
 
     def batches(self) -> Iterator[pl.DataFrame]:
         """The rows in order, as text."""
         is_below_names = False
-        for block in blocks(self.path, max(BLOCK_BYTES, BYTES_PER_COLUMN * len(self.columns))):
+        size = max(BLOCK_BYTES, BYTES_PER_COLUMN * len(self.columns))
+        for block in blocks(self.path, size, self.encoding):
             rows = block if is_below_names else _from_names_on(block)
             if rows and not is_below_names:
                 rows, is_below_names = rows[end_of_first_row(rows) :], True
@@ -137,12 +126,14 @@ class TextTable(Table):
         return frame[1:]
 
 
-def _names(path: Path) -> bytes:
-    """The row of names in a CSV file."""
-    for block in blocks(path, BLOCK_BYTES):
-        if start := _from_names_on(block):
-            return start[: end_of_first_row(start)]
-    return b""
+def _start(path: Path, encoding: str) -> bytes:
+    """A CSV file from the row of names on: two rows at least, if it has them."""
+    start = b""
+    for block in blocks(path, BLOCK_BYTES, encoding):
+        start += block if start else _from_names_on(block)
+        if end_of_first_row(start) < len(start):
+            break
+    return start
 
 
 def _from_names_on(block: bytes) -> bytes:
@@ -150,19 +141,13 @@ def _from_names_on(block: bytes) -> bytes:
     return block.removeprefix(codecs.BOM_UTF8).lstrip(b"\r\n ")
 
 
-def _columns(path: Path, names: bytes, separator: str) -> tuple[str, ...]:
+def _cells(path: Path, names: bytes, separator: str) -> tuple[str | None, ...]:
     try:
-        cells = pl.read_csv(names, has_header=False, infer_schema=False, separator=separator).row(0)
+        return pl.read_csv(names, has_header=False, infer_schema=False, separator=separator).row(0)
     except pl.exceptions.PolarsError as error:
         raise ValueError(
             f"{path} has no names in its first row: {str(error).splitlines()[0]}; are all quotes closed?"
         ) from error
-    found = tuple((cell or "").strip() or f"column_{place}" for place, cell in enumerate(cells, start=1))
-    if (longest := max(map(len, found))) > MAX_NAME:
-        raise ValueError(
-            f"{path} has a column name of {longest:,} characters; give it at most {MAX_NAME:,}, and close all quotes"
-        )
-    return found
 
 
 @dataclass(frozen=True)
@@ -170,9 +155,9 @@ class ParquetTable(Table):
     """A Parquet file: columns have types."""
 
     @classmethod
-    def open(cls, path: Path) -> "ParquetTable":
+    def open(cls, path: Path, decimal: str) -> "ParquetTable":
         with _damage_told(path):
-            return cls(path, tuple(pl.scan_parquet(path).collect_schema().names()))
+            return cls(path, tuple(pl.scan_parquet(path).collect_schema().names()), decimal=decimal)
 
     @property
     def max_rows(self) -> int:
@@ -200,8 +185,8 @@ class ArrayTable(Table):
     """An NPZ file: matrices such as x of shape (rows, columns), and one array for each other column, such as y."""
 
     @classmethod
-    def open(cls, path: Path) -> "ArrayTable":
-        return cls(path, tuple(read_columns(path)))
+    def open(cls, path: Path, decimal: str) -> "ArrayTable":
+        return cls(path, tuple(read_columns(path)), decimal=decimal)
 
     @property
     def max_rows(self) -> int:
@@ -213,9 +198,3 @@ class ArrayTable(Table):
         arrays = read_columns(self.path)
         for first in range(0, len(next(iter(arrays.values()))), BATCH_ROWS):
             yield pl.DataFrame({name: array[first : first + BATCH_ROWS] for name, array in arrays.items()})
-
-
-def _require_distinct(path: Path, columns: tuple[str, ...]) -> None:
-    twice = [name for name, number in Counter(columns).items() if number > 1]
-    if twice:
-        raise ValueError(f"{path} has several columns named {', '.join(map(repr, twice))}; give each its own name")

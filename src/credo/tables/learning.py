@@ -1,13 +1,16 @@
 """Learning what the columns of a table are, one batch of rows at a time."""
 
+import re
 from collections import Counter
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from credo.tables.cells import booleans, clean, dates, numbers, unit_of, words
-from credo.tables.columns import Boolean, Categorical, Column, Constant, Date, Dropped, Numeric, Task
+from credo.tables.cells import are_codes, booleans, clean, dates, numbers, order_of, unit_of, words
+from credo.tables.column import Column
+from credo.tables.columns import Boolean, Categorical, Constant, Date, Dropped, Numeric, Task
+from credo.tables.forms import PLAIN, Form
 
 # A category with more levels is more likely a name or an identifier, from which there is little to learn.
 MAX_LEVELS = 100
@@ -15,6 +18,8 @@ MAX_LEVELS = 100
 MAX_TASKS = 10_000
 # So is one that hardly ever repeats, if there are more than a few levels.
 MAX_LEVELS_PER_ROW, FEW_LEVELS = 0.5, 10
+# What pandas calls an index without a name when it writes it into a file.
+INDEX = re.compile(r"__index_level_\d+__")
 # So many cells for each level tell a column of measurements, with more levels than that, from one of codes.
 LEVELS_AT_FIRST = 4
 
@@ -23,27 +28,36 @@ class Summary:
     """What has been seen of one column.
 
     Its kind is the first that all cells fit: numbers, booleans, dates, or else words.
+
+    Arguments:
+        form: how all its cells are written; None where no text among them is a number.
+        is_unnamed: whether it is a first column to which nobody gave a name.
     """
 
-    def __init__(self, name: str, *, max_levels: int = MAX_LEVELS) -> None:
-        self.name, self.max_levels = name, max_levels
+    def __init__(
+        self, name: str, *, max_levels: int = MAX_LEVELS, form: Form | None = PLAIN, is_unnamed: bool = False
+    ) -> None:
+        self.name, self.max_levels, self.form, self.is_unnamed = name, max_levels, form or PLAIN, is_unnamed
         self.num_rows = self.num_missing = 0
-        self.kinds = ["numbers", "booleans", "dates"]
+        self.is_text = False
+        self.kinds = ["booleans", "dates"] if form is None else ["numbers", "booleans", "dates"]
         self.values: dict[str, list[np.ndarray]] = {kind: [] for kind in self.kinds}
         self.levels: Counter[str] = Counter()
         self.too_many_levels = False
         self.unit = ""
+        self.order: tuple[str, ...] = ()  # of its levels, where the column says it
 
     def see(self, cells: pl.Series) -> None:
         """Take some more rows into account."""
-        cleaned = clean(cells)
-        self.unit = unit_of(cells)
+        cleaned = self.form.typed(clean(cells))
+        self.unit, self.is_text = unit_of(cells), cleaned.dtype == pl.String
+        self.order = order_of(cells)
         known = cleaned.drop_nulls() if cleaned.null_count() else cleaned
         self.num_rows += len(cells)
         self.num_missing += len(cells) - len(known)
         for kind in list(self.kinds):
             values = {"numbers": numbers, "booleans": booleans, "dates": dates}[kind](known)
-            if values.null_count():
+            if values.null_count() or (kind == "numbers" and are_codes(known, values)):
                 self.kinds.remove(kind)
                 self.values[kind].clear()
             else:
@@ -67,8 +81,20 @@ class Summary:
         """What all cells are: "numbers", "booleans", "dates" or "words"."""
         return next((kind for kind in self.kinds if sum(map(len, self.values[kind])) == self.num_known), "words")
 
+    @property
+    def has_many_levels(self) -> bool:
+        """Whether it is text of more levels than a category has columns for, or that hardly repeats."""
+        is_words = self.kind == "words" and len(self.levels) > 1 and not INDEX.fullmatch(self.name)
+        return is_words and isinstance(self._categorical(), Dropped)
+
+    def anew(self, form: Form | None) -> "Summary":
+        """A summary of the same column, of which nothing has been seen, as it is written."""
+        return Summary(self.name, max_levels=self.max_levels, form=form, is_unnamed=self.is_unnamed)
+
     def column(self) -> Column:
-        """The column that its cells suggest."""
+        """The column that one look at its cells suggests; what only numbers the rows is none."""
+        if INDEX.fullmatch(self.name) or (self.is_unnamed and self._are_row_numbers):
+            return Dropped(self.name, self.num_missing, reason="it only numbers the rows, as the index of a data frame")
         if not self.num_known:
             return Dropped(self.name, self.num_missing, reason="every cell is missing")
         if self.kind == "numbers":
@@ -89,20 +115,32 @@ class Summary:
             raise ValueError(f"column {self.name!r} cannot say which task a row belongs to: {what}; fill or group them")
         return Task(self.name, levels=tuple(sorted(self.levels)))
 
+    @property
+    def _are_row_numbers(self) -> bool:
+        """Whether its cells are whole numbers of which no two are the same, as an index has them."""
+        if self.num_missing or self.kind != "numbers":
+            return False
+        values = np.concatenate(self.values["numbers"])
+        is_whole = np.all(values == np.floor(values)) and values.min() >= 0
+        # Single precision tells whole numbers up to there apart.
+        return bool(is_whole and (len(np.unique(values)) == len(values) or values.max() > 2**24))
+
     def _numeric(self) -> Column:
         values = np.concatenate(self.values["numbers"])
         low, high = float(values.min()), float(values.max())
         # The compact copy is rounded and cannot tell large numbers apart; the levels can.
         different = set() if self.too_many_levels else {float(level) for level in self.levels}
         if len(different) == 1 and not self.num_missing:
-            return Constant(self.name, fill=different.pop(), low=low, high=high)
-        return Numeric(self.name, self.num_missing, fill=_median(values), low=low, high=high, unit=self.unit)
+            return Constant(self.name, fill=different.pop(), low=low, high=high, form=self.form)
+        known: dict[str, Any] = {"low": low, "high": high, "unit": self.unit, "form": self.form}
+        return Numeric(self.name, self.num_missing, fill=_median(values), **known)
 
     def _date(self) -> Column:
         values = np.concatenate(self.values["dates"])
         has_times = bool(np.any(values % 86_400_000_000))
         fill = int(np.sort(values)[len(values) // 2])
-        return Date(self.name, self.num_missing, earliest=int(values.min()), fill=fill, has_times=has_times)
+        span = {"earliest": int(values.min()), "latest": int(values.max())}
+        return Date(self.name, self.num_missing, fill=fill, has_times=has_times, form=self.form, **span)
 
     def _categorical(self) -> Column:
         num_levels, reason = len(self.levels), ""

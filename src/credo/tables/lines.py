@@ -6,9 +6,14 @@ A row ends at a newline with an even number of quotes before it, so a cell in qu
 import gzip
 import re
 import zlib
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator
 from functools import partial
+from io import TextIOWrapper
 from pathlib import Path
+from typing import IO, Any, cast
+
+UTF8 = "utf-8"
 
 # A row of more blocks than this is no row.
 MAX_BLOCKS_PER_ROW = 20
@@ -21,10 +26,10 @@ BLANK = re.compile(rb"^(?: *\r?\n| +\Z)", re.MULTILINE)
 BLANK_SIGNS = (b"\n\n", b"\n\r", b"\n ")
 
 
-def blocks(path: Path, size: int) -> Iterator[bytes]:
-    """The file in blocks of about `size` bytes that end where a row does."""
+def blocks(path: Path, size: int, encoding: str = UTF8) -> Iterator[bytes]:
+    """The file in blocks of UTF-8, of about `size` bytes, that end where a row does."""
     rest, line = b"", 1
-    for chunk in chunks(path, size):
+    for chunk in chunks(path, size, encoding):
         block = rest + chunk
         cut = _end_of_last_row(block)
         rest = block[cut:]
@@ -41,10 +46,24 @@ def blocks(path: Path, size: int) -> Iterator[bytes]:
         yield _checked(path, rest + b"\n", line)
 
 
-def chunks(path: Path, size: int) -> Iterator[bytes]:
-    """The file, unpacked, some bytes at a time, with rows that end in newlines."""
+class _Recoded:
+    """A file in another encoding, read as UTF-8."""
+
+    def __init__(self, file: IO[bytes], encoding: str) -> None:
+        self.text = TextIOWrapper(file, encoding, newline="")
+
+    def read(self, size: int) -> bytes:
+        return self.text.read(size).encode()
+
+    def seek(self, place: int) -> int:
+        return self.text.seek(place)
+
+
+def chunks(path: Path, size: int, encoding: str = UTF8) -> Iterator[bytes]:
+    """The file, unpacked, some bytes at a time in UTF-8, with rows that end in newlines."""
     is_packed = path.name.lower().endswith(".gz")
-    with gzip.open(path, "rb") if is_packed else path.open("rb") as file:
+    with gzip.open(path, "rb") if is_packed else path.open("rb") as raw:
+        file: Any = raw if encoding == UTF8 else _Recoded(cast(IO[bytes], raw), encoding)
         try:
             # Old spreadsheets end rows with a carriage return alone.
             ending = ENDING.search(QUOTED.sub(b"cell", file.read(PROBED)))
@@ -54,6 +73,8 @@ def chunks(path: Path, size: int) -> Iterator[bytes]:
                 while has_returns and chunk.endswith(b"\r") and (more := file.read(1)):
                     chunk += more  # the newline that may belong to it
                 yield ENDING.sub(b"\n", chunk) if has_returns else chunk
+        except UnicodeError as error:
+            raise ValueError(f"{path} is not text in {encoding} ({error}); pass another encoding=…") from error
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise ValueError(f"{path} is no gzip file, or it is damaged or cut short: {error}; get it again") from error
 
@@ -106,9 +127,14 @@ def _checked(path: Path, block: bytes, line: int) -> bytes:
         block.decode("utf-8")
     except UnicodeDecodeError as error:
         bad = line + block.count(b"\n", 0, error.start)
+        likely = "utf-16" if block.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "cp1252"
         raise ValueError(
-            f"{path} is not text in UTF-8 ({error.reason} in line {bad}); is it a table? Save it as CSV, UTF-8"
+            f"{path} is not text in UTF-8 ({error.reason} in line {bad}); is it a table? Save it as CSV, UTF-8, or say "
+            f"how it is written: encoding={likely!r}"
         ) from error
     if b"\0" in block:
-        raise ValueError(f"{path} is a binary file, not CSV, despite its name; save the table as CSV, UTF-8")
+        raise ValueError(
+            f"{path} is a binary file, not CSV, despite its name; save the table as CSV, UTF-8, or say so if it is "
+            "text in UTF-16: encoding='utf-16'"
+        )
     return block

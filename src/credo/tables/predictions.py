@@ -1,8 +1,10 @@
 """Predictions as tables, and their files, batch by batch."""
 
 import re
+import warnings
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
@@ -13,6 +15,8 @@ from credo._files import LoadError, put
 from credo.predictive import ClassPredictive, Predictive
 from credo.tables.target import Target
 
+# Widths of the training range that a row may be beyond it untold: new rows of the same kind often are, a little.
+FAR = 0.1
 WRITABLE_SUFFIXES = (".csv", ".parquet", ".npz")
 # A spreadsheet takes a cell that begins so for a formula, and runs it: OWASP, "CSV Injection". The last are wide forms.
 FORMULA = "^[=+\\-@\t\r\n＝＋－＠]"
@@ -21,19 +25,20 @@ FORMULA = "^[=+\\-@\t\r\n＝＋－＠]"
 def prediction_frame(prediction: Predictive, target: Target, *, level: float = 0.95) -> pl.DataFrame:
     """A prediction as a table, one row per row.
 
-    Regression: mean, sd, epistemic and aleatoric (standard deviations: sd² is the sum of their squares), and lower and
-    upper, between which the target lies with probability `level`. Classes: the probability of each, the most probable
+    Regression: mean, sd, epistemic_sd and aleatoric_sd (sd² is the sum of their squares), and lower and
+    upper, between which the target lies with probability `level`; of several targets, with their names before each
+    (price_mean, price_sd, …). Classes: the probability of each, the most probable
     label, entropy and mutual information in nats.
     """
     if not isinstance(prediction, ClassPredictive):
         answers = {
             "mean": prediction.mean,
             "sd": prediction.std,
-            "epistemic": np.sqrt(prediction.epistemic) + 0.0,  # never −0
-            "aleatoric": np.sqrt(prediction.aleatoric),
+            "epistemic_sd": np.sqrt(prediction.epistemic) + 0.0,  # never −0
+            "aleatoric_sd": np.sqrt(prediction.aleatoric),
         }
         lower, upper = prediction.interval(level)
-        return pl.DataFrame(answers | {"lower": lower, "upper": upper})
+        return pl.DataFrame(named(answers | {"lower": lower, "upper": upper}, target))
     probs = prediction.probs
     if probs.shape[1] != len(target.labels):
         raise LoadError(f"the columns name {len(target.labels)} classes of {target.name!r}, the model {probs.shape[1]}")
@@ -45,6 +50,51 @@ def prediction_frame(prediction: Predictive, target: Target, *, level: float = 0
             "mutual_information": prediction.mutual_information,
         }
     )
+
+
+def named(answers: Mapping[str, np.ndarray], target: Target) -> dict[str, np.ndarray]:
+    """Answers as columns of a table; those about several targets, (rows, targets), with their names before each."""
+    if not target.also:
+        return dict(answers)
+    return {
+        f"{name}_{answer}": values[:, place]
+        for place, name in enumerate(target.columns)
+        for answer, values in answers.items()
+    }
+
+
+@dataclass
+class FarRows:
+    """Counts rows outside the training rows, batch by batch, to tell of them once.
+
+    Arguments:
+        names: of the inputs.
+    """
+
+    names: tuple[str, ...]
+    num_rows: int = 0
+    num_far: int = 0
+    furthest: tuple[float, str, int] = (0.0, "", 0)
+
+    def see(self, distance: np.ndarray, place: np.ndarray) -> np.ndarray:
+        """A batch of rows: how far each is outside, and by which input; returns the distances."""
+        row = int(np.argmax(distance))
+        if distance[row] > self.furthest[0]:
+            self.furthest = (float(distance[row]), self.names[place[row]], self.num_rows + row + 1)
+        self.num_rows += len(distance)
+        self.num_far += int(np.sum(distance > FAR))
+        return distance
+
+    def warn(self) -> None:
+        """Say how many there were, if any."""
+        if self.num_far:
+            distance, name, row = self.furthest
+            warnings.warn(
+                f"outside the training range: {self.num_far:,} of {self.num_rows:,} rows (column outside above {FAR}); "
+                f"the furthest is row {row:,}, {distance:.3g} times the range of {name} beyond it. Nobody has seen "
+                "what happens there, so do not trust their intervals",
+                stacklevel=3,
+            )
 
 
 def regrouped(
