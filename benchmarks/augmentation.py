@@ -14,7 +14,7 @@ import numpy as np
 import optax
 
 import credo
-from benchmarks.tables import console, new_table
+from benchmarks.printing import console, new_table
 from benchmarks.timing import best_of
 from credo import augmentations
 from credo.inference.engine import driver as engine

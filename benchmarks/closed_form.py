@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import credo
-from benchmarks import tables
-from benchmarks.tables import console, new_table
+from benchmarks import printing
+from benchmarks.printing import console, new_table
 from credo.inference.method import Method
 from credo.models.priors import fan_in, learned, normal
 
@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] = ()) -> None:
             console.print(f"skipped: {error}")
             return
         splits = [int(split) for split in options.splits.split(",")]
-        tables.show(_table(name, data, splits), markdown=options.markdown)
+        printing.show(_table(name, data, splits), markdown=options.markdown)
 
 
 def _table(name: str, data: credo.Data, splits: Sequence[int]) -> Any:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import credo
-from benchmarks.tables import new_table, show
+from benchmarks.printing import new_table, show
 from benchmarks.timing import seconds
 from credo.posterior import Quantised
 from credo.simplifying.compressors import COMPRESSORS

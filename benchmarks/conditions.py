@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import credo
-from benchmarks.tables import console, new_table
+from benchmarks.printing import console, new_table
 from benchmarks.timing import best_of, in_new_process
 from credo.inference.engine import driver as engine
 

@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 
 import credo
-from benchmarks.tables import console, new_table, show
+from benchmarks.printing import console, new_table, show
 from benchmarks.timing import best_of
 from credo.evaluation import calibration_distance, detect, ece, nll
 from credo.inference.method import Method

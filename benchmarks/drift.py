@@ -15,7 +15,7 @@ import numpy as np
 from scipy import special
 
 import credo
-from benchmarks.tables import new_table, show
+from benchmarks.printing import new_table, show
 
 NUM_INPUTS, BATCH, NUM_DRAWS = 5, 50, 50
 # Page–Hinkley: what is tolerated of a row, and the sum at which it rings.

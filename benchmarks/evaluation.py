@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import credo
-from benchmarks.tables import console, new_table
+from benchmarks.printing import console, new_table
 from benchmarks.timing import best_of
 from credo import random
 from credo.posterior import Draws, Provenance

@@ -14,7 +14,7 @@ import numpyro.distributions as dist
 
 import credo
 from benchmarks import blackjax_runs
-from benchmarks.tables import console, new_table
+from benchmarks.printing import console, new_table
 from credo import random
 from credo.diagnostics.chains import convergence
 

@@ -24,7 +24,7 @@ from playwright.sync_api import Browser
 from sklearn.datasets import load_digits, load_wine
 from tests.browser import PATIENCE, launched
 
-from benchmarks.tables import new_table, show
+from benchmarks.printing import new_table, show
 
 CULTIVARS = ("Barolo", "Grignolino", "Barbera")
 # Between two answers: quicker than a person, and slow enough that the learner is not merely starved.

@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 
-from benchmarks.tables import new_table, show
+from benchmarks.printing import new_table, show
 from credo.data.datasets import mnist
 from credo.labelling.answers import Answers
 from credo.labelling.lesson import Lesson

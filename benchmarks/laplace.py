@@ -19,7 +19,7 @@ import numpy as np
 
 import credo
 from benchmarks import peers
-from benchmarks.tables import console, new_table
+from benchmarks.printing import console, new_table
 from benchmarks.timing import best_of
 from credo import random
 from credo.inference.laplace import row_sums

@@ -15,7 +15,7 @@ import jax
 import numpy as np
 
 import credo
-from benchmarks.tables import console, new_table
+from benchmarks.printing import console, new_table
 from benchmarks.timing import best_of
 from credo import random
 from credo.models.on_features import on_features

@@ -15,9 +15,9 @@ import numpy as np
 
 import credo
 from benchmarks import blackjax_runs, independent_normals
+from benchmarks.printing import console, new_table
 from benchmarks.problems import LARGE, MEDIUM, SMALL, Problem
 from benchmarks.side_by_side import beside, whole_run
-from benchmarks.tables import console, new_table
 from benchmarks.timing import best_of, seconds
 from credo import random
 from credo.inference.engine import driver as engine

@@ -14,7 +14,7 @@ import jax
 import numpy as np
 
 import credo
-from benchmarks.tables import console, new_table
+from benchmarks.printing import console, new_table
 from benchmarks.timing import best_of
 from credo import random
 

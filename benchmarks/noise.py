@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import credo
-from benchmarks.tables import console, new_table
+from benchmarks.printing import console, new_table
 from benchmarks.timing import best_of, seconds
 from benchmarks.vi import BATCH_SIZE, MLP
 from credo import random

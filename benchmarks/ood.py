@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import credo
-from benchmarks.tables import console, new_table, show
+from benchmarks.printing import console, new_table, show
 from credo.inference.method import Method
 from credo.inference.sgmcmc.schedules import Cosine
 

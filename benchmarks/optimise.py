@@ -25,7 +25,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.svm import SVC
 
 import credo
-from benchmarks.tables import new_table, show
+from benchmarks.printing import new_table, show
 from credo.learning.search import candidates
 from credo.learning.space import Space
 

@@ -18,10 +18,11 @@ NUM_PROBES = 40
 
 @dataclass(frozen=True)
 class Problem:
-    """A tanh network with weights N(0, 1) and noise 0.1, on N points of a smooth function."""
+    """A tanh network with weights N(0, 1) and known noise, on N points of a smooth function."""
 
     sizes: tuple[int, ...]
     num_data: int
+    noise: float = NOISE
 
     @property
     def name(self) -> str:
@@ -30,12 +31,12 @@ class Problem:
     def arrays(self) -> tuple[np.ndarray, np.ndarray]:
         rng = np.random.default_rng(0)
         x = rng.normal(size=(self.num_data, self.sizes[0]))
-        y = np.sin(x.sum(axis=1) / np.sqrt(self.sizes[0]) * 2) + NOISE * rng.normal(size=self.num_data)
+        y = np.sin(x.sum(axis=1) / np.sqrt(self.sizes[0]) * 2) + self.noise * rng.normal(size=self.num_data)
         return x.astype(np.float32), y.astype(np.float32)
 
     def model(self) -> credo.Model:
         net = credo.networks.MLP(list(self.sizes[1:-1]), out=self.sizes[-1], activation="tanh")
-        return credo.models.regression(net, noise=NOISE)
+        return credo.models.regression(net, noise=self.noise)
 
     def model_of_bde(self) -> credo.Model:
         """What sklearn-contrib-bde samples: ReLU units, weights N(0, 1), and a scale that the network gives too."""
@@ -56,7 +57,7 @@ class Problem:
                 outputs = outputs @ kernel + bias
                 outputs = jnp.tanh(outputs) if layer < len(self.sizes) - 2 else outputs
             with numpyro.plate("data", x.shape[0]):
-                numpyro.sample("y", dist.Normal(outputs[:, 0], NOISE), obs=y)
+                numpyro.sample("y", dist.Normal(outputs[:, 0], self.noise), obs=y)
 
         return program
 
@@ -84,7 +85,7 @@ class Problem:
         x, y = map(jnp.asarray, self.arrays())
 
         def log_density(flat: Any) -> Any:
-            return -0.5 * jnp.sum(flat**2) - 0.5 * jnp.sum((y - self.apply(flat, x)) ** 2) / NOISE**2
+            return -0.5 * jnp.sum(flat**2) - 0.5 * jnp.sum((y - self.apply(flat, x)) ** 2) / self.noise**2
 
         return log_density
 

@@ -6,15 +6,7 @@ published with their code. On splits of their own: mean-field VI of uncertainty-
 Izmailov et al. (2019). Errors are standard errors over the splits; of deep ensembles, standard deviations.
 """
 
-from typing import NamedTuple
-
-
-class Figure(NamedTuple):
-    """A mean and its error; None where none was printed."""
-
-    mean: float
-    error: float | None = None
-
+from benchmarks.figures import Figure
 
 PBP, DROPOUT, TUNED_DROPOUT, ENSEMBLES = "PBP", "MC-dropout 2016", "MC-dropout 2018", "deep ensembles"
 SETS = ("boston", "concrete", "energy", "kin8nm", "naval", "power", "protein", "wine", "yacht")

@@ -20,9 +20,9 @@ from rich.table import Table
 
 import credo
 from benchmarks import blackjax_runs, peers
+from benchmarks.printing import console, new_table
 from benchmarks.problems import LARGE, MEDIUM, SMALL, Problem
 from benchmarks.side_by_side import SEEDS, beside, whole_run
-from benchmarks.tables import console, new_table
 from benchmarks.timing import best_of
 from benchmarks.vi import BATCH_SIZE, MLP
 from credo.diagnostics.chains import convergence

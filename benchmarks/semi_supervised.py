@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import credo
-from benchmarks.tables import console, new_table
+from benchmarks.printing import console, new_table
 
 FIRST_SEED, NUM_MOONS, NUM_DIGITS = 1000, 20, 5
 # The way that is judged on its worst set, too.

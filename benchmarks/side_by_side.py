@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.blackjax_runs import CHAIN_METHODS
-from benchmarks.tables import console, new_table
+from benchmarks.printing import console, new_table
 from benchmarks.timing import in_new_process
 
 SEEDS = (0, 1, 2)

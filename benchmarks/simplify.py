@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 
 import credo
-from benchmarks.tables import console, new_table, show
+from benchmarks.printing import console, new_table, show
 
 NUM_COLUMNS = 8
 NUTS = credo.NUTS(num_samples=250, num_warmup=500, max_depth=8)

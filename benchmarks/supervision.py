@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 
 import credo
-from benchmarks.tables import console, new_table
+from benchmarks.printing import console, new_table
 from benchmarks.timing import best_of
 from credo import random
 from credo.inference.engine import driver as engine

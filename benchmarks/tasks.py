@@ -22,7 +22,7 @@ import optax
 from matplotlib import pyplot
 
 import credo
-from benchmarks.tables import console, new_table
+from benchmarks.printing import console, new_table
 from credo.data import Scaling
 
 SEEDS = (11, 12, 13)

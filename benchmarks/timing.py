@@ -1,6 +1,7 @@
 """Fair timing on a noisy machine: the sides take turns, and the best of several rounds counts."""
 
 import json
+import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -27,9 +28,15 @@ def best_of(rounds: int, sides: Mapping[str, Callable[[], Any]]) -> dict[str, fl
     return times
 
 
+class GivenUpError(RuntimeError):
+    """A program has taken more time of the processors than it had set itself as a limit (RLIMIT_CPU)."""
+
+
 def in_new_process(command: Sequence[str]) -> Any:
     """What a program prints as JSON in its last line."""
     result = subprocess.run(command, capture_output=True, text=True, check=False)
+    if result.returncode == -signal.SIGXCPU:
+        raise GivenUpError(f"{' '.join(command)} was given up")
     if result.returncode != 0:
         raise RuntimeError(f"{' '.join(command)} failed:\n{result.stderr}")
     return json.loads(result.stdout.splitlines()[-1])

@@ -9,19 +9,18 @@ fit is one line of the file of results, and is not repeated as long as its setti
 
 import argparse
 import json
-import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 from rich.progress import track
 
 import credo
-from benchmarks import published, tables
-from benchmarks.published import Figure
-from benchmarks.tables import console, new_table
+from benchmarks import printing, published
+from benchmarks.figures import cell, mean_of
+from benchmarks.printing import console, new_table
+from benchmarks.resumable import Fit, Results
 from credo.inference.method import Method
 from credo.inference.sgmcmc.schedules import Cosine
 from credo.models.priors import Prior
@@ -170,14 +169,6 @@ METHODS = {
 NUM_SPLITS = dict.fromkeys(published.SETS, 20) | {"protein": 5}
 
 
-class Fit(NamedTuple):
-    """One fit to be made, or made."""
-
-    name: str
-    method: str
-    split: int
-
-
 def main(arguments: Sequence[str] = ()) -> None:
     """Make the fits that are missing, then print the tables."""
     options = _options(arguments)
@@ -293,39 +284,6 @@ def _predicted(fit: Fit, train: credo.Data, method: Method, test: credo.Data) ->
     return prediction, posterior.provenance.seconds
 
 
-class Results:
-    """A file of one JSON object per line: a run that is killed loses the fit it was at, and no other."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        lines = path.read_bytes().splitlines() if path.exists() else []
-        self.rows = [row for row in map(_parsed, lines) if row is not None]
-
-    def find(self, fit: Fit, settings: dict[str, Any]) -> dict[str, float] | None:
-        """The scores of a fit with these settings; None if it has not been made."""
-        for row in reversed(self.rows):
-            if row["fit"] == list(fit) and row["settings"] == settings:
-                return row["scores"]
-        return None
-
-    def add(self, fit: Fit, settings: dict[str, Any], scores: dict[str, float]) -> None:
-        row = {"fit": list(fit), "settings": settings, "scores": scores}
-        self.rows.append(row)
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.path.open("ab") as file:
-            # The newline comes first: half a line, left by a kill, spoils nothing that follows it.
-            file.write(b"\n" + json.dumps(row).encode())
-            file.flush()
-            os.fsync(file.fileno())
-
-
-def _parsed(line: bytes) -> dict[str, Any] | None:
-    try:
-        return json.loads(line)
-    except ValueError:  # an empty line, or half of one
-        return None
-
-
 def show(found: dict[Fit, dict[str, float]], sets: Sequence[str], markdown: bool = False) -> None:
     """Tables of methods by sets, ours above the published ones."""
     for score, title, reported in (
@@ -335,12 +293,12 @@ def show(found: dict[Fit, dict[str, float]], sets: Sequence[str], markdown: bool
     ):
         table = new_table(f"UCI: {title}", "method", *sets)
         for method in dict.fromkeys(fit.method for fit in found):
-            figures = [_figure(_scores(found, name, method, score)) for name in sets]
-            table.add_row(method, *(_cell(figure, plain=score == "seconds") for figure in figures))
+            figures = [mean_of(_scores(found, name, method, score)) for name in sets]
+            table.add_row(method, *(cell(figure, plain=score == "seconds") for figure in figures))
         table.add_section()
         for source, figures_of in reported.items():
-            table.add_row(f"{source}, published", *(_cell(figures_of.get(name)) for name in sets))
-        tables.show(table, markdown=markdown)
+            table.add_row(f"{source}, published", *(cell(figures_of.get(name)) for name in sets))
+        printing.show(table, markdown=markdown)
     counts = {
         (name, method): len(_scores(found, name, method, "rmse"))
         for name, method in dict.fromkeys((fit.name, fit.method) for fit in found)
@@ -354,7 +312,7 @@ def show(found: dict[Fit, dict[str, float]], sets: Sequence[str], markdown: bool
 
 def _verdict(found: dict[Fit, dict[str, float]], sets: Sequence[str], method: str) -> str:
     """On how many sets a method reaches the log-likelihood of published deep ensembles, as they round it."""
-    means = {name: _figure(_scores(found, name, method, "log_likelihood")) for name in sets}
+    means = {name: mean_of(_scores(found, name, method, "log_likelihood")) for name in sets}
     reached = [
         name
         for name, figure in means.items()
@@ -366,25 +324,6 @@ def _verdict(found: dict[Fit, dict[str, float]], sets: Sequence[str], method: st
 
 def _scores(found: dict[Fit, dict[str, float]], name: str, method: str, score: str) -> list[float]:
     return [scores[score] for fit, scores in found.items() if (fit.name, fit.method) == (name, method)]
-
-
-def _figure(values: Iterable[float]) -> Figure | None:
-    """Mean and standard error; one split has no error."""
-    scores = list(values)
-    if not scores:
-        return None
-    error = float(np.std(scores, ddof=1) / np.sqrt(len(scores))) if len(scores) > 1 else None
-    return Figure(float(np.mean(scores)), error)
-
-
-def _cell(figure: Figure | None, plain: bool = False) -> str:
-    if figure is None:
-        return "–"
-    if plain:
-        return f"{figure.mean:.0f}"
-    # Errors of naval are a ten-thousandth: three digits of what is small, two decimals of the rest.
-    digits = ".2f" if abs(figure.mean) >= 0.01 or figure.mean == 0 else ".2g"
-    return f"{figure.mean:{digits}}" + ("" if figure.error is None else f" ± {figure.error:.2g}")
 
 
 def _words(fit: Fit) -> str:

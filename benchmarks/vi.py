@@ -21,7 +21,7 @@ from numpyro.infer import SVI, Trace_ELBO, TraceMeanField_ELBO, autoguide
 
 import credo
 from benchmarks import peers as peer_programs
-from benchmarks.tables import console, new_table
+from benchmarks.printing import console, new_table
 from benchmarks.timing import best_of, seconds
 from credo.inference.engine import driver as engine
 from credo.inference.method import Method

@@ -11,7 +11,7 @@ from typing import Any
 import optax
 
 import credo
-from benchmarks.tables import console, new_table
+from benchmarks.printing import console, new_table
 
 BATCH, EPOCHS, MNIST_DRAWS = 128, 20, 50
 

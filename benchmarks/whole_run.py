@@ -17,10 +17,10 @@ def main() -> None:
         import numpyro
 
         numpyro.set_host_device_count(4)
-    from benchmarks.problems import Problem
+    from benchmarks.problems import NOISE, Problem
     from credo.diagnostics.chains import convergence
 
-    problem = Problem(tuple(settings["sizes"]), settings["num_data"])
+    problem = Problem(tuple(settings["sizes"]), settings["num_data"], settings.get("noise", NOISE))
     sides = {"parallel": _numpyro, "vectorized": _numpyro, "blackjax": _blackjax}
     found, functions = sides.get(settings["side"], _credo)(problem, settings)
     agreement = convergence(functions)
@@ -107,7 +107,7 @@ def _numpyro(problem, settings):  # type: ignore[no-untyped-def]
         chain_method=settings["side"], progress_bar=False,
     )  # fmt: skip
     began = time.perf_counter()
-    mcmc.run(jax.random.key(0), x, y)
+    mcmc.run(jax.random.key(settings.get("seed", 0)), x, y)
     samples = jax.block_until_ready(mcmc.get_samples(group_by_chain=True))
     elapsed = time.perf_counter() - began
     names = [f"{kind}{layer}" for layer in range(len(problem.sizes) - 1) for kind in ("kernel", "bias")]
