@@ -10,12 +10,14 @@ QUICKLY := --xla_cpu_use_fusion_emitters=false
 # What has been compiled is kept: by the files of one run for each other, and for the next run.
 COMPILED := JAX_COMPILATION_CACHE_DIR=$(CURDIR)/$(VENV)/compiled JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS=0 \
 	JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES=-1 XLA_FLAGS=$(QUICKLY)
+# Strictly, and with what was read and run the last time.
+SITE := -W --keep-going -n -q -b html -d docs/_build/doctrees
 # How long to attack.
 MINUTES ?= 60
 PEERS := .venv-peers
 PEERS_STAMP := $(PEERS)/.installed
 
-.PHONY: demo test test-quick test-full test-seeds attack check bench format clean
+.PHONY: demo test test-quick test-full test-seeds attack check docs bench format clean
 
 demo: $(STAMP)  ## fit, diagnose and predict on embedded data; ends with a table, figures and reports to open
 	$(BIN)/credo demo
@@ -41,6 +43,9 @@ check: $(STAMP)  ## linter, formatter, type checker and the import contract
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+docs: $(STAMP)  ## the site, in docs/_build/html: no warning, no dead link, nothing from the network
+	$(COMPILED) $(BIN)/sphinx-build $(SITE) docs docs/_build/html
+
 bench: $(STAMP) $(PEERS_STAMP)  ## speed, side by side with peers; prints ratios
 	$(BIN)/python -m benchmarks
 
@@ -49,7 +54,7 @@ format: $(STAMP)  ## put the code in the house's form
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) $(PEERS)
+	rm -rf $(VENV) $(PEERS) docs/_build docs/tutorial docs/gallery
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
