@@ -1,5 +1,6 @@
 """The bookkeeping of the benchmarks: results that survive a kill, options, published figures, tables of tiny runs."""
 
+import json
 import subprocess
 import sys
 from functools import partial
@@ -17,16 +18,18 @@ from benchmarks import (
     independent_normals,
     mcmc,
     noise,
+    printing,
     published,
     sampling,
     side_by_side,
     uci,
 )
 from benchmarks.problems import Problem
+from benchmarks.resumable import Fit, Results
 
 import credo
 
-FIT = uci.Fit("yacht", "map", 0)
+FIT = Fit("yacht", "map", 0)
 SETTINGS = {"method": {"num_steps": 10}}
 TINY = Problem((1, 3, 1), 20)
 SCORES = {"rmse": 1.0, "log_likelihood": -1.5, "seconds": 0.1}
@@ -34,8 +37,8 @@ SCORES = {"rmse": 1.0, "log_likelihood": -1.5, "seconds": 0.1}
 
 def test_results_are_found_by_fit_and_settings(tmp_path: Path) -> None:
     path = tmp_path / "new" / "uci.jsonl"
-    uci.Results(path).add(FIT, SETTINGS, SCORES)
-    again = uci.Results(path)
+    Results(path).add(FIT, SETTINGS, SCORES)
+    again = Results(path)
     assert again.find(FIT, SETTINGS) == SCORES
     assert again.find(FIT, {"method": {"num_steps": 20}}) is None
     assert again.find(FIT._replace(split=1), SETTINGS) is None
@@ -43,19 +46,19 @@ def test_results_are_found_by_fit_and_settings(tmp_path: Path) -> None:
 
 def test_half_a_line_loses_one_result(tmp_path: Path) -> None:
     path = tmp_path / "uci.jsonl"
-    results = uci.Results(path)
+    results = Results(path)
     for split in range(3):
         results.add(FIT._replace(split=split), SETTINGS, SCORES)
     path.write_bytes(path.read_bytes()[:-10])
-    uci.Results(path).add(FIT._replace(split=3), SETTINGS, SCORES)
-    found = [uci.Results(path).find(FIT._replace(split=split), SETTINGS) for split in range(4)]
+    Results(path).add(FIT._replace(split=3), SETTINGS, SCORES)
+    found = [Results(path).find(FIT._replace(split=split), SETTINGS) for split in range(4)]
     assert found == [SCORES, SCORES, None, SCORES]
 
 
 @pytest.mark.parametrize("name", uci.METHODS)
 def test_settings_are_the_same_in_every_process(name: str) -> None:
     """A schedule or an optimiser that prints its address would make every fit look new."""
-    first, second = (uci.settings_of(uci.Fit("yacht", name, 0), credo.datasets.linear(num=40)) for _ in range(2))
+    first, second = (uci.settings_of(Fit("yacht", name, 0), credo.datasets.linear(num=40)) for _ in range(2))
     assert first == second
     assert " at 0x" not in str(first)
 
@@ -71,7 +74,7 @@ def test_a_run_continues_where_it_was(
     arguments = ["--sets", "yacht", "--methods", "map", "--out", str(out), "--splits"]
     uci.main([*arguments, "1"])
     uci.main([*arguments, "2"])
-    rows = uci.Results(out).rows
+    rows = Results(out).rows
     assert [row["fit"] for row in rows] == [["yacht", "map", 0], ["yacht", "map", 1]]
     assert all(np.isfinite(value) for row in rows for value in row["scores"].values())
     shown = capsys.readouterr().out
@@ -272,3 +275,15 @@ def test_compressors_stand_beside_draws_that_were_not_chosen(
     shown = capsys.readouterr().out
     assert "all draws take" in shown
     assert all(what in shown for what in ("by default: ", "| coreset ", "first draws", "random draws"))
+
+
+def test_tables_are_kept_with_their_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(printing, "_TABLES", [])
+    table = printing.new_table("Times", "method", "ratio")
+    table.add_row("map", "1.0")
+    printing.keep(tmp_path, "which", "python -m benchmarks which")
+    kept = json.loads((tmp_path / "which.json").read_text(encoding="utf-8"))
+    assert kept["command"] == "python -m benchmarks which"
+    assert kept["tables"] == [{"title": "Times", "columns": ["method", "ratio"], "rows": [["map", "1.0"]]}]
+    printing.keep(tmp_path, "nothing", "python -m benchmarks nothing")
+    assert not (tmp_path / "nothing.json").exists()  # tables are kept once

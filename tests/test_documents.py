@@ -3,8 +3,10 @@
 import doctest
 import importlib
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
+import jax
 import pytest
 
 from credo.simplifying import distill
@@ -13,13 +15,8 @@ ROOT = Path(__file__).parent.parent
 # The settings of the README are for people; a test needs to see that the code runs.
 TINY = {
     "credo.NUTS(num_samples=500, num_warmup=500)": "credo.NUTS(num_samples=8, num_warmup=10, max_depth=3)",
-    "credo.MAP(), seed=0)": "credo.MAP(num_steps=20), seed=0)",
     'method="laplace", network="mlp:20"': 'method=credo.MAP(num_steps=20), network="mlp:4"',
     '["linear", "mlp:20"]': '["linear", "mlp:4"]',
-    "credo.MAP(num_steps=500)": "credo.MAP(num_steps=20)",
-    "credo.simplify(posterior, train, test=test)": 'credo.simplify(posterior, train, test=test, ways=["quantised"])',
-    'to="2%"': 'to="40%"',
-    'data, "nuts")': "data, credo.NUTS(num_samples=8, num_warmup=10, max_depth=3))",
 }
 
 
@@ -30,7 +27,6 @@ def brief_students(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(distill, limit, 100)
 
 
-@pytest.mark.usefixtures("brief_students")
 def test_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(tmp_path)
     text = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -41,11 +37,13 @@ def test_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
     for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
         exec(block, namespace)
     assert (tmp_path / "run" / "manifest.json").is_file()
-    assert (tmp_path / "report.html").is_file()
-    shown = capsys.readouterr().out
-    assert "Laplace" in shown
-    assert "calibration distance" in shown
-    assert "| recalibrated |" in shown
+    assert "R-hat" in capsys.readouterr().out  # the verdict
+
+
+def test_readme_leads_to_pages_that_exist() -> None:
+    linked = re.findall(r"\]\(([\w/.-]+\.(?:md|png))(?:#[\w-]*)?\)", (ROOT / "README.md").read_text(encoding="utf-8"))
+    assert len(linked) > 10
+    assert [page for page in linked if not (ROOT / page).is_file()] == []
 
 
 # What the pages take for granted.
@@ -57,28 +55,20 @@ x = np.linspace(-1, 1, 12)[:, None]
 """
 
 
-PAGES = (
-    "memory.md",
-    "priors.md",
-    "conditions.md",
-    "missing_targets.md",
-    "semi_supervised.md",
-    "augmentation.md",
-    "tasks.md",
-    "noisy_labels.md",
-    "last_layers.md",
-    "closed_form.md",
-    "sparse.md",
-    "compression.md",
-    "distillation.md",
-    "simplifying.md",
-    "streams.md",
-    "online_learning.md",
-    "active_learning.md",
-    "labelling.md",
-    "optimisation.md",
-    "threads.md",
-)
+# The programs of graphs.md are taken from examples/graphs.py, whose tests run them.
+PAGES = [
+    page.name
+    for page in sorted((ROOT / "docs").glob("*.md"))
+    if "```python" in page.read_text(encoding="utf-8") and page.name != "graphs.md"
+]
+
+
+@pytest.fixture(autouse=True)
+def _precision_as_before() -> Iterator[None]:
+    """A page may choose a precision for the whole process."""
+    before = jax.config.values["jax_enable_x64"]
+    yield
+    jax.config.update("jax_enable_x64", before)
 
 
 @pytest.mark.usefixtures("brief_students")

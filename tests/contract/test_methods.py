@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 import credo
-from credo import testing
+from credo import _html, testing
 from credo.inference.engine import driver
 from credo.inference.engine.stages import FitStages
 from credo.inference.registry import METHODS
+from credo.predictive import first_rows
 from tests.kills import fit_through_kills, write_at_every_chunk
 
 pytestmark = pytest.mark.quick
@@ -58,6 +59,12 @@ def test_every_row_is_a_registered_method():
 @pytest.mark.parametrize("check", testing.CHECKS, ids=lambda check: check.__name__)
 def test_contract(case, check):
     check(case)
+
+
+def test_a_notebook_shows_the_posterior_and_what_it_predicts(case):
+    posterior, prediction = case.posterior, case.posterior.predict(case.data.x)
+    assert _html.safe(posterior.diagnostics.verdict) in posterior._repr_html_()
+    assert prediction._repr_html_().count("<tr>") == 1 + first_rows.NUM_ROWS
 
 
 def test_draws_are_in_chains(case):

@@ -58,6 +58,7 @@ def test_an_estimate_has_two_ends_where_the_curve_is_steep() -> None:
     found = [Check(n, bool(rng.random() > share)) for n, share in enumerate(wrong, start=10)]
     words = still_needed(found, 130)
     assert words.startswith("about")
+    assert still_needed(found, 130, num_left=10) == "probably more for 95% right than the 10 that are left"
 
 
 def test_the_curve_rises_and_bands_hold_their_middle() -> None:

@@ -9,6 +9,7 @@ from PIL import Image
 
 from credo.labelling.features import edges
 from credo.labelling.pools import read_pool
+from credo.tables import Source
 
 
 @pytest.fixture
@@ -124,3 +125,9 @@ def test_arrays_that_are_no_images_are_refused(tmp_path: Path, x: np.ndarray) ->
     np.savez(tmp_path / "x.npz", x=x)
     with pytest.raises(ValueError, match=r"x\.npz holds"):
         read_pool(tmp_path / "x.npz")
+
+
+def test_pools_that_are_no_tables_are_not_told_how_tables_are_written(tmp_path):
+    (tmp_path / "t.txt").write_text("a line\nanother\n")
+    with pytest.raises(ValueError, match=r"encoding is 'cp1252', and .* is no table with columns"):
+        read_pool(Source(tmp_path / "t.txt", encoding="cp1252"))

@@ -9,7 +9,6 @@ import pytest
 import credo
 from credo import models, networks
 from credo.inference.registry import METHODS
-from credo.learning.online import _Work
 from tests.contract.test_double_precision import mostly_full
 from tests.contract.test_methods import TINY
 from tests.inference.engine.test_growing import compilations
@@ -149,15 +148,18 @@ def test_every_method_learns_on_or_says_why_not(name):
     np.testing.assert_array_equal(predicted.mean, again.predict(x[:5]).mean)
 
 
-@pytest.mark.parametrize("name", ["closed_form", "laplace", "bayes_by_backprop"])
-def test_learning_batches_of_one_size_compiles_nothing(name):
+@pytest.mark.parametrize("coreset", [0, 3])
+@pytest.mark.parametrize("name", ["closed_form", "laplace", "bayes_by_backprop", "nuts"])
+def test_from_the_third_update_of_one_size_on_nothing_is_compiled(name, coreset):
+    """Neither to judge the batch, nor to learn it, nor to learn the rows held back, of which there are ever more."""
     x, y = rows(80)
-    learner = credo.online(linear(), METHODS[name](**TINY[name]))
-    learn(learner, x[:60], y[:60])
-    work, data = _Work(learner, False), learner._like_before((x[60:], y[60:]))
+    settings = TINY[name] | ({"num_samples": 10} if name == "nuts" else {})
+    learner = credo.online(linear(), METHODS[name](**settings), coreset=coreset)
+    learn(learner, x[:40], y[:40])
     with compilations() as names:
-        work.next(learner.learned.belief, data, seed=1)
-    assert not names
+        learn(learner, x[40:], y[40:])
+    assert learner.num_updates == 4
+    assert names == []
 
 
 # -- forgetting -----------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from credo import plot
+from credo import explain, plot
 from credo.data import Data
 from credo.evaluation.calibration import calibration_curve, calibration_curves
 from credo.learning.evaluations import History
@@ -36,6 +36,14 @@ ROC = SimpleNamespace(
     false_positive_rate=SHARE, true_positive_rate=np.sqrt(SHARE), auroc=0.7, fpr95=0.9025, by="mutual information"
 )
 IMAGES = Data(RNG.normal(size=(20, 4, 4)), LABELS)
+KNOWN = SimpleNamespace(predict=lambda x, num_draws: from_normal(np.stack([x[:, 0] + x[:, 1]] * 2), 0.5))
+EXPLAINED = explain(
+    KNOWN, Data(RNG.normal(size=(40, 2)), RNG.normal(size=40), names=["$ a", "b"], target="f", unit="m")
+)
+OF_LEVELS = SimpleNamespace(
+    predict=lambda x, num_draws: from_probs(np.stack([np.tile([0.2, 0.3, 0.5], (len(x), 1))] * 2))
+)
+CLASSIFIED = explain(OF_LEVELS, Data(np.arange(40) % 2, np.arange(40) % 3, classes=["red", "green", "blue"]))
 WRONG = np.where(np.arange(20) < 3, np.nan, RNG.uniform(size=20))
 CHAINS = RNG.normal(size=(2, 60))
 RUNS = {"bald": [{10: 0.5, 20: 0.9}, {10: 0.6, 20: 0.97}], "random": [{10: 0.4, 20: 0.7, 30: 0.8}]}
@@ -90,5 +98,9 @@ CASES = {
     "confusion": lambda ax: plot.confusion(np.array([[5, 1], [0, 3]]), names=["no", "yes"], ax=ax),
     "label_errors": lambda ax: plot.label_errors(WRONG, IMAGES, CLASSES, num=5, ax=ax),
     "label_errors of numbers": lambda ax: plot.label_errors(LINE**2, ONE, CURVE, ax=ax),
+    "importance": lambda ax: plot.importance(EXPLAINED, ax=ax),
+    "dependence": lambda ax: plot.dependence(EXPLAINED, "b", ax=ax),
+    "dependence of classes on levels": lambda ax: plot.dependence(CLASSIFIED, "x1", ax=ax),
+    "unsure": lambda ax: plot.unsure(EXPLAINED.rows[0], ax=ax),
     "graph": lambda ax: plot.graph(network(), ax=ax),
 }

@@ -5,7 +5,7 @@ import pytest
 from matplotlib import pyplot
 
 from credo import plot
-from tests.plot.cases import CASES, CHAINS, CLASSES, CURVE, EVENTS, GRID, LINE, ONE, PLANE, RISK, ROC, TWO
+from tests.plot.cases import CASES, CHAINS, CLASSES, CURVE, EVENTS, EXPLAINED, GRID, LINE, ONE, PLANE, RISK, ROC, TWO
 
 
 @pytest.fixture(autouse=True)
@@ -46,6 +46,9 @@ def test_it_is_saved_and_let_go(name, tmp_path):
         ("objective of chains", "step", "log joint"),
         ("confusion", "predicted class", "true class"),
         ("learning_curve", "number of labels", "accuracy on test rows"),
+        ("importance", "fall of R² when it is shuffled, ±2 standard errors", ""),
+        ("dependence", "b", "f (m)"),
+        ("dependence of classes on levels", "x1", "probability"),
         ("label_errors", "probability that it is wrong", "most suspicious first"),
     ],
 )
@@ -90,6 +93,9 @@ WRONG = {
     "traces of one chain": (lambda: plot.traces(LINE), r"\(chains, draws\)"),
     "confusion of a table": (lambda: plot.confusion(np.ones((2, 3))), r"\(classes, classes\)"),
     "confusion of shares": (lambda: plot.confusion(np.full((2, 2), 0.5)), "counts"),
+    "importance of scores": (lambda: plot.importance(RISK), "credo.explain"),
+    "dependence on nothing known": (lambda: plot.dependence(EXPLAINED, "c"), "there are curves of"),
+    "a row by its number": (lambda: plot.unsure(3), "credo.explain"),
     "graph of a model": (lambda: plot.graph("model"), "model.graph"),
     "pairs of a line": (lambda: plot.pairs(LINE), r"\(draws, variables\)"),
     "pairs of one": (lambda: plot.pairs({"a": LINE}), "two variables"),

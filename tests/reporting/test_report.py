@@ -58,9 +58,13 @@ def test_everything_is_in_it(pages: dict[str, Path]) -> None:
     text = pages["regression"].read_text(encoding="utf-8")
     for part in ("At a glance", "RMSE (cm)", "calibration AUC", "R-hat", "w ~ Normal", "exact", "plate data"):
         assert part in text
+    for part in ("What it goes by", "fall of R²", "The prediction over x1", "Row ", "sds away", "in plain words"):
+        assert part in text
     assert text.count("<img") == len(re.findall(r'src="data:image/svg\+xml;base64,', text)) >= 8
     text = pages["classification"].read_text(encoding="utf-8")
     for part in ("accuracy", "ECE", "True classes", "Foreign inputs", "Epistemic over the inputs", "hidden.0.kernel"):
+        assert part in text
+    for part in ("Each class against the rest", "The most confident of", "What it goes by", "waxing"):
         assert part in text
     pictures = [base64.b64decode(found).decode() for found in re.findall(r"base64,([^\"]*)", text)]
     assert sum("<!-- waxing -->" in picture for picture in pictures) >= 2, "classes are called by their names"

@@ -8,7 +8,7 @@ an estimate is known to be off by beyond that, such as the bias of a step size, 
 import numpy as np
 from scipy import stats
 
-from credo.diagnostics._arviz import arviz
+from credo.diagnostics import _arviz
 
 # A test that is right fails once in 10,000 seeds; once in 1,000 where standard errors are themselves estimates.
 FALSE_FAILURE = 1e-4
@@ -79,4 +79,4 @@ def passes(draws: np.ndarray, mean: np.ndarray, sd: np.ndarray, **known: float) 
 
 def ess(draws: np.ndarray) -> np.ndarray:
     """Effective number of draws (chains, draws, D), for their means."""
-    return arviz.ess(arviz.convert_to_dataset({"q": draws}), method="mean")["q"].values
+    return _arviz.ess(draws, "mean")
