@@ -314,7 +314,7 @@ def show(found: dict[Fit, dict[str, float]], sets: Sequence[str], markdown: bool
 
 
 def _reached(found: dict[Fit, dict[str, float]], sets: Sequence[str], method: str) -> tuple[int, int]:
-    """On how many sets, of how many, a method reaches the log-likelihood of published deep ensembles, as rounded there."""
+    """On how many sets, of how many, a method reaches the log-likelihood of published deep ensembles, as rounded."""
     means = {name: mean_of(_scores(found, name, method, "log_likelihood")) for name in sets}
     reached = [
         name
