@@ -6,7 +6,8 @@
     python -m benchmarks supervision --noisy
     python -m benchmarks --keep docs/figures which noise
 
-The last one keeps the tables as JSON, from which `make docs` makes a page. `uci` and `tables` take hours, `nuts`,
+The last one keeps the tables as JSON, from which `make docs` makes a page; `--keep FILE.json` names the file of one
+benchmark. `uci` and `tables` take hours, `nuts`,
 `compression`, `active`, `optimise` and `which` half an hour: they run only where they are named.
 """
 
@@ -65,13 +66,16 @@ def main() -> None:
         sys.exit(f"no benchmark {unknown[0]!r}; there are {', '.join(BENCHMARKS)}")
     if options and len(names) != 1:
         sys.exit(f"options ({' '.join(options)}) are for one benchmark alone")
+    if kept and kept.suffix == ".json" and len(names) != 1:
+        sys.exit(f"--keep {kept} is the file of one benchmark; name one, or a folder")
     for name in names or [name for name in BENCHMARKS if name not in LONG]:
         run = import_module(f"benchmarks.{name}").main
         if options and not signature(run).parameters:
             sys.exit(f"benchmark {name!r} takes no options; got {' '.join(options)}")
         run(*([options] if options else []))
         if kept:
-            keep(kept, name, " ".join(["python -m benchmarks", name, *options]))
+            file = kept if kept.suffix == ".json" else kept / f"{name}.json"
+            keep(file, " ".join(["python -m benchmarks", name, *options]))
 
 
 if __name__ == "__main__":

@@ -78,6 +78,11 @@ class Scores:
         of: the site that was judged; "y" is what the model observes.
         baselines: the scores of simpler predictions on the same rows, by name: see `beside`.
         verdict: whether it is calibrated, in words; of a regression, the 95% interval first.
+
+    >>> import credo
+    >>> scores = credo.evaluate(credo.from_normal([0.0, 1.0, 2.0], 1.0), [0.0, 1.0, 3.0], num_resamples=0)
+    >>> scores.task, scores.num_rows, round(scores["mae"].value, 3)
+    ('regression', 3, 0.333)
     """
 
     task: Literal["regression", "classification"]
