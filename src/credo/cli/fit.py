@@ -15,6 +15,7 @@ from credo.cli.voice import (
     Group,
     Json,
     Monotone,
+    Precisions,
     Quiet,
     Smooth,
     Strength,
@@ -82,6 +83,7 @@ def fit(
     group: Group = None,
     time: Time = None,
     counts: Counts = None,
+    precisions: Precisions = None,
     drop: Annotated[str | None, typer.Option(help="Columns not to use: id,name.")] = None,
     prior_scale: Annotated[
         float | None, typer.Option(help="σ of the weights' prior N(0, σ²), for networks but table. [default: 1]")
@@ -120,6 +122,7 @@ def fit(
         "group": group,
         "time": time,
         "counts": counts,
+        "precisions": precisions,
         "drop": None if drop is None else tuple(name.strip() for name in drop.split(",")),
         "prior_scale": prior_scale,
         "monotone": None if monotone is None else directions(monotone),
