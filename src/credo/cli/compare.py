@@ -7,7 +7,20 @@ import typer
 
 from credo.cli.completion import complete_methods, complete_network
 from credo.cli.errors import require_folder
-from credo.cli.voice import Counts, Group, Json, Monotone, Quiet, Seed, Smooth, Strength, Time, Verbose, Voice
+from credo.cli.voice import (
+    Counts,
+    Group,
+    Json,
+    Monotone,
+    Precisions,
+    Quiet,
+    Seed,
+    Smooth,
+    Strength,
+    Time,
+    Verbose,
+    Voice,
+)
 from credo.cli.written import Written, reads_tables
 
 
@@ -28,6 +41,7 @@ def compare(
     group: Group = None,
     time: Time = None,
     counts: Counts = None,
+    precisions: Precisions = None,
     drop: Annotated[str, typer.Option(help="Columns not to use: id,name.")] = "",
     monotone: Monotone = None,
     smooth: Smooth = None,
@@ -57,6 +71,7 @@ def compare(
         group=group or "",
         time=time or "",
         counts=counts or "",
+        precisions=precisions or "",
         drop=dropped,
         network=network,
         monotone={} if monotone is None else directions(monotone),

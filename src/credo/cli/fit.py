@@ -16,6 +16,7 @@ from credo.cli.voice import (
     Json,
     Monotone,
     Overwrite,
+    Precisions,
     Quiet,
     Smooth,
     Strength,
@@ -83,6 +84,7 @@ def fit(
     group: Group = None,
     time: Time = None,
     counts: Counts = None,
+    precisions: Precisions = None,
     drop: Annotated[str | None, typer.Option(help="Columns not to use: id,name.")] = None,
     prior_scale: Annotated[
         float | None, typer.Option(help="σ of the weights' prior N(0, σ²), for networks but table. [default: 1]")
@@ -121,6 +123,7 @@ def fit(
         "group": group,
         "time": time,
         "counts": counts,
+        "precisions": precisions,
         "drop": None if drop is None else tuple(name.strip() for name in drop.split(",")),
         "prior_scale": prior_scale,
         "monotone": None if monotone is None else directions(monotone),

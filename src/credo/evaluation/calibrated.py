@@ -16,7 +16,7 @@ import numpy as np
 
 from credo.data import Data, held_out
 from credo.diagnostics.status import Answer, Status
-from credo.evaluation.checks import judged, rows_for
+from credo.evaluation.checks import judged, predicted, rows_for
 from credo.evaluation.coverage import SDS, coverage_of_levels, levels_of, placed, where_off
 from credo.evaluation.loo import BAD_K, left_out_weights
 from credo.posterior import Draws
@@ -153,7 +153,7 @@ def left_out_calibration(posterior: Draws, data: Data) -> Calibration | str:
     itself = "itself" if rows.groups is None else "its group"
     how = f"{rows.size:,} rows, each predicted without {itself} (PSIS-LOO"
     how += f", rough for {unsure:.0%} of them)" if unsure >= 0.005 else ")"
-    prediction, score = posterior.predict(rows.x), float(np.mean(log_score))
+    prediction, score = predicted(posterior, rows), float(np.mean(log_score))
     if isinstance(prediction, ClassPredictive):
         probs = np.einsum("dn,dnc->nc", weights, prediction.functions)
         return _of_classes(probs, prediction.targets(rows.y), how, score)

@@ -17,7 +17,7 @@ from credo.data import as_data
 from credo.diagnostics import Diagnostics
 from credo.diagnostics.status import Answer, Status, remedies, worst
 from credo.evaluation.calibrated import Calibration, can_leave_out, held_out_calibration, left_out_calibration
-from credo.evaluation.checks import rows_for
+from credo.evaluation.checks import predicted, rows_for
 from credo.inference.registry import METHODS
 
 # Approximations with more parameters than this for each row, and no rows that say otherwise, are not to be trusted:
@@ -148,7 +148,7 @@ def check(posterior: Any, data: Any = None, *, held_out: Any = None) -> Check:
     found: Calibration | str
     if held_out is not None:
         rows = rows_for(posterior, as_data(held_out))
-        found = held_out_calibration(posterior.predict(rows.x), rows.outcomes)
+        found = held_out_calibration(predicted(posterior, rows), rows.outcomes)
     elif can_leave_out(posterior):
         found = left_out_calibration(posterior, as_data(data))
     else:

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 
 from credo._checks import require_fraction
 from credo._text import nearest
-from credo.data import Data, as_inputs, require_uncensored
+from credo.data import Data, as_inputs, require_equal_precisions, require_uncensored
 from credo.evaluation.checks import checked, columns_of, rows_for
 from credo.predictive import ClassPredictive, RegressionPredictive
 
@@ -139,6 +139,7 @@ def _complete(posterior: Any, data: Any) -> Data:
     """The rows with all their targets: the greatest score of some outputs would say nothing of the others."""
     rows = rows_for(posterior, data).with_labels()
     require_uncensored(rows, "credo.conformal")
+    require_equal_precisions(rows, "credo.conformal")
     whole = rows.observed.reshape(rows.size, -1).all(axis=1)
     if not whole.any():
         raise ValueError(f"data has {rows.size:,} rows, and each misses some of its targets; pass rows that have all")

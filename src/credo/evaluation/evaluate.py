@@ -12,7 +12,7 @@ from credo._text import nearest
 from credo.data import Data
 from credo.evaluation import calibration_error as errors
 from credo.evaluation.calibration import CalibrationCurve, calibration_curve, calibration_curves
-from credo.evaluation.checks import as_often, checked, judged, rows_for, uncensored
+from credo.evaluation.checks import as_often, checked, judged, predicted, rows_for, uncensored
 from credo.evaluation.class_scores import f1, f1_macro, roc_auc
 from credo.evaluation.coverage import in_words, levels_of
 from credo.evaluation.detection import Detection, detections
@@ -262,7 +262,7 @@ def evaluate(
     else:
         posterior = posterior if of is None else posterior.about(of)
         test = rows_for(posterior, data)
-        everywhere, y = as_often(posterior.predict(test.x, num_draws=num_draws), test)
+        everywhere, y = as_often(predicted(posterior, test, num_draws), test)
         unit = test.unit or ""
         foreign = None if outside is None else posterior.predict(outside, num_draws=num_draws)
     predictive, y = judged(everywhere, y)

@@ -14,7 +14,7 @@ from scipy.special import logsumexp
 from credo._html import InNotebook
 from credo.data import Data
 from credo.diagnostics._arviz import ess, leave_one_out, smoothed_weights
-from credo.evaluation.checks import rows_for
+from credo.evaluation.checks import predicted, rows_for
 from credo.posterior import Draws
 
 # Above this the importance weights of a row have no finite variance (Vehtari et al., 2024).
@@ -143,7 +143,7 @@ def _log_densities(posterior: Draws, data: Data | tuple[Any, Any]) -> np.ndarray
     if posterior.num_chains * posterior.num_draws < 2:
         raise ValueError("leave-one-out weighs draws against each other; a point estimate has only one")
     rows = rows_for(posterior, data).with_labels().only_labelled()
-    densities = posterior.predict(rows.x).log_prob_by_draw(rows.outcomes).astype(np.float64)
+    densities = predicted(posterior, rows).log_prob_by_draw(rows.outcomes).astype(np.float64)
     steady = np.ptp(densities, axis=0) < LEAST_SPREAD
     densities += steady * LEAST_SPREAD * np.linspace(-1, 1, len(densities))[:, None]
     return densities.reshape(posterior.num_chains, posterior.num_draws, -1)
