@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from credo._precision import working_precision
 from credo._schema import Count
-from credo.data import Data, parted
+from credo.data import Data, FileData, parted
 from credo.typing import Array, Batch
 
 # Real numbers, of whatever precision is the working one: a model does not depend on it.
@@ -68,6 +68,19 @@ class RowShapes:
         """Rows of zeros."""
         y = None if self.y_shape is None else _zeros(self.batch_y_shape(self.num), self.y_dtype)
         return Batch(_zeros(self.x_shape, self.x_dtype), y, self.num)  # type: ignore[arg-type]
+
+
+def stand_in(model: Any, data: Any) -> Any:
+    """Of rows in files some that stand for all: shapes, ranges and scaling are the same. Other data as they are."""
+    if not isinstance(data, FileData):
+        return data
+    if model.suits is not None or model.inputs is not None:
+        raise ValueError(
+            "the model looks at all rows before it starts (conditions, or a likelihood that finds its unit), and the "
+            "data are rows in files; take credo.models.regression or classification, or fit some of the rows, "
+            "data.read(0, 10_000)"
+        )
+    return data.sample
 
 
 def _kind(values: Array) -> str:
