@@ -1,5 +1,6 @@
 """Fits to rows in files: as good as from memory, the same bits after a stop, refused where all rows are needed."""
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -96,7 +97,7 @@ def test_scores_go_over_the_files(files: credo.data.FileData, monkeypatch: pytes
     held = credo.evaluate(posterior, (X, Y), num_resamples=0)
     # In one part they are the same, and have the same standard errors.
     assert credo.evaluate(posterior, files, num_resamples=0)["rmse"].value == pytest.approx(held["rmse"].value)
-    monkeypatch.setattr(credo.evaluation.evaluate_module, "ROWS_PER_PART", 100)
+    monkeypatch.setattr(sys.modules["credo.evaluation.evaluate"], "ROWS_PER_PART", 100)
     found = credo.evaluate(posterior, files)
     assert found.num_rows == 600
     for name in ("rmse", "mae", "lpd", "coverage_95"):  # means over rows
@@ -125,7 +126,7 @@ def test_methods_that_need_all_rows_name_those_that_do_not(
 
 def test_what_takes_rows_in_memory_says_how_to_get_some(files: credo.data.FileData) -> None:
     with pytest.raises(ValueError, match=r"data\.read\(0, 10_000\)"):
-        credo.evaluation.compare([1], files)
+        credo.data.as_data(files)
     with pytest.raises(ValueError, match="looks at all rows before it starts"):
         credo.fit(credo.models.counts(credo.networks.MLP([4], out=1)), files, ENSEMBLE, progress=False)
     with pytest.raises(ValueError, match="share of rows in files"):
