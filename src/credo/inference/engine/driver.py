@@ -26,9 +26,11 @@ from credo._machine import available_cores
 from credo._precision import for_threads
 from credo._progress import StepBar
 from credo._stopping import STOP
+from credo.data import FileData
 from credo.inference.engine import compiled
 from credo.inference.engine.chain import Chain, Group, Result, side_by_side
 from credo.inference.engine.checkpoint import Stage
+from credo.inference.engine.feed import Feed
 from credo.inference.method import Method
 from credo.inference.outcome import NonFiniteError, Outcome
 from credo.inference.plan import Plan
@@ -47,8 +49,10 @@ BYTES_PER_CHUNK = 2**22
 class Driver:
     """Runs a method on a model: compiles its chunk once, and keeps all chains moving."""
 
-    def __init__(self, method: Method, model: Model, plan: Plan, records_per_chunk: int) -> None:
-        self.method, self.model, self.plan = method, model, plan
+    def __init__(
+        self, method: Method, model: Model, plan: Plan, records_per_chunk: int, feed: Feed | None = None
+    ) -> None:
+        self.method, self.model, self.plan, self.feed = method, model, plan, feed
         self.max_records = self.max_draws = records_per_chunk
         self.devices = jax.local_devices()
         self.num_workers = len(self.devices) if len(self.devices) > 1 else available_cores()
@@ -114,7 +118,8 @@ class Driver:
         sizes = (self.max_records, self.max_draws)
         static = (self.method, self.model, self.plan, sizes, isinstance(unit, Group))
         span = np.array([_chains_of(unit)[0].step, num_records, thin], np.int32)
-        return compiled.chunk(*static, unit.key, unit.state, unit.data, unit.rows, span)
+        ahead = None if self.feed is None else self.feed.ahead(unit, num_records * thin)
+        return compiled.chunk(*static, unit.key, unit.state, unit.data, unit.rows, span, ahead)
 
     def drive(self, units: Sequence[Chain | Group], bar: StepBar, stage: Stage | None = None) -> bool:
         """Keep all workers busy until every chain has finished; True if Ctrl-C came first."""
@@ -167,6 +172,7 @@ class Driver:
         thin = 1 if warming_up else plan.thin
         # The draws of a warm-up are not kept, and need no room.
         room = self.max_records if warming_up else self.max_draws
+        room = room if self.feed is None else min(room, self.feed.num_steps // thin)
         num_records = min(first.records_per_chunk, left, room)
         began = time.perf_counter()
         state, draws, infos = jax.block_until_ready(self.chunk(unit, num_records=num_records, thin=thin))
@@ -215,6 +221,7 @@ def run(
     progress: bool | None = None,
     stage: Stage | None = None,
     records_per_chunk: int = RECORDS_PER_CHUNK,
+    files: FileData | None = None,
 ) -> Outcome:
     """Run all chains of a method to their end, or to Ctrl-C.
 
@@ -225,16 +232,18 @@ def run(
         progress: a live bar on stderr; by default where stderr is a terminal.
         stage: where the run is written down as it goes, and may go on from.
         records_per_chunk: the longest chunk; the result does not depend on it.
+        files: where the rows are, if `data` are but some of them.
     """
     plan, data = plan or method.plan(), model.with_inputs(data)
     began = time.perf_counter()
-    driver = Driver(method, model, plan, records_per_chunk)
-    chains, units = driver.start_all(seed, starts, data, held_out, stage)
-    driver.compile(units)
-    bar = StepBar(type(method).__name__, plan.num_chains * plan.num_steps, show=progress)
-    # Without a place to write them down there is nothing to save of the chains.
-    with STOP.heard() if stage is not None else nullcontext():
-        interrupted = driver.drive(units, bar, stage)
+    with nullcontext() if files is None else Feed(files, plan, seed) as feed:
+        driver = Driver(method, model, plan, records_per_chunk, feed)
+        chains, units = driver.start_all(seed, starts, data, held_out, stage)
+        driver.compile(units)
+        bar = StepBar(type(method).__name__, plan.num_chains * plan.num_steps, show=progress)
+        # Without a place to write them down there is nothing to save of the chains.
+        with STOP.heard() if stage is not None else nullcontext():
+            interrupted = driver.drive(units, bar, stage)
     before = stage.seconds_before if stage is not None else 0.0
     result = _collect(chains, data, before + time.perf_counter() - began, seed, interrupted)
     if interrupted:
