@@ -65,8 +65,8 @@ BATCH_SIZE = 256
 # Passes over the data, in steps that are neither too few to arrive nor too many to wait for.
 NUM_EPOCHS, MIN_STEPS, MAX_STEPS = 50, 3_000, 20_000
 # A default model for tables: its chains take so many seconds of one core. On few rows fewer are enough: servo's chains
-# agree after 100,000 steps in all, and 300,000 predict no better. Where a gradient is dear there are 40,000 steps, up to
-# a limit of seconds.
+# agree after 100,000 steps in all, and 300,000 predict no better. Where a gradient is dear, 40,000 steps take what they
+# take, up to a limit.
 SECONDS_OF_CHAINS, LEAST_STEPS_OF_CHAINS, MOST_STEPS_OF_CHAINS = 30.0, 40_000, 100_000
 MAX_SECONDS_OF_CHAINS = 260.0
 # Of the rows, to stop training by, once they have been predicted no better for this share of the steps: as long as the

@@ -17,8 +17,8 @@ from credo.inference.mcmc.mclmc import MCLMC
 from credo.inference.sampler import flat, log_density
 from credo.models.program import Model
 
-# A gradient of all rows on one core, and half of what else a step does: 55 µs, and 0.13 ms for each million parameters ×
-# rows. Two layers of 30 units, microseconds of the processor of a gradient alone: 31 on 130 rows, 98 on 500, 179 on
+# A gradient of all rows on one core, and half of what else a step does: 55 µs, and 0.13 ms for each million parameters
+# × rows. Two layers of 30 units, microseconds of the processor of a gradient alone: 31 on 130 rows, 98 on 500, 179 on
 # 1,000, 541 on 2,500, 1,018 on 4,700 and 2,899 on 13,000.
 SECONDS_PER_GRADIENT, SECONDS_PER_WORK = 55e-6, 0.13e-9
 GRADIENTS_PER_STEP = 2
@@ -28,7 +28,7 @@ GRADIENTS_PER_TRAINING_STEP = 2
 LEAST_STEPS, FEWEST_CHAINS, MOST_CHAINS, STEPS_PER_CHAIN = 3_000, 4, 8, 8_000
 # Steps of 1.4 times the length: they make the sds of a posterior 2% too small rather than 1%, and chains from the prior
 # that are too short to arrive go further. On pendulum, split 0, chains of 11,500 such steps came as far as of 17,200
-# others: log joints of −870 and −840 on average, nats per test row 0.21 and 0.27; of 5,700 others −1,135 and −0.05.
+# others: log joints of −868 and −844 on average, nats per test row 0.21 and 0.27; of 5,700 others −1,135 and −0.05.
 ENERGY_VARIANCE = 4e-3
 WARMUP_SHARE = 0.6
 NUM_DRAWS = 400
