@@ -37,6 +37,15 @@ class Explanation:
         num_rows: with a target, that importance and dependence were computed on.
         target: what is predicted, with its unit.
         classes: the names of the classes; None for numbers.
+
+    >>> import numpy as np
+    >>> import credo
+    >>> x = np.random.default_rng(0).normal(size=(40, 2))
+    >>> model = credo.models.regression(credo.networks.MLP([], out=1), noise=0.1)
+    >>> posterior = credo.fit(model, (x, x[:, 0]), credo.ClosedForm())
+    >>> found = credo.explain(posterior, (x, x[:, 0]))
+    >>> list(found.importance), found.num_rows
+    (['x1', 'x2'], 40)
     """
 
     task: Literal["regression", "classification"]
