@@ -18,10 +18,7 @@ from credo.examples.mnist_images import UNSEEN, Images, load, questions
 from credo.plot.fan_row import fan_row
 from credo.plot.images import images
 
-BATCH_SIZE, NUM_DRAWS = 64, 50
-# It falls to zero over the last half of the steps: with one draw of 80,202 wide weights for each batch, the gradients of
-# a constant rate are so noisy that after ten epochs the ELBO falls again.
-LEARNING_RATE = credo.schedules.Settling(5e-3)
+BATCH_SIZE, LEARNING_RATE, NUM_DRAWS = 64, 5e-3, 50
 # Standard deviations of the prior, of weights and of biases.
 PRIORS = {"wide": (5.0, 25.0), "narrow": (1.0, 5.0)}
 # q starts almost as a point: it first finds a mode, then widens.
