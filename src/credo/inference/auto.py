@@ -82,6 +82,12 @@ class Choice:
 
     Arguments:
         validation: the share of the rows to stop early by, where none are given.
+
+    >>> import credo
+    >>> data = credo.datasets.gap(20)
+    >>> choice = credo.choose(credo.models.regression(credo.networks.MLP([5], out=1)), data)
+    >>> type(choice.method).__name__, choice.why
+    ('NUTS', '17 parameters and 20 rows: small enough for exact sampling, by NUTS')
     """
 
     method: Method

@@ -63,6 +63,11 @@ class Config:
         why: the reason for the method, if "auto" chose it.
         data_sha256: the checksum that the file must have; "" accepts any.
         credo_version: the version that made the run.
+
+    >>> import credo
+    >>> config = credo.runs.Config("houses.csv", "price", method="map", settings={"num_steps": 50})
+    >>> config.target, config.likelihood, config.seed
+    ('price', 'auto', 0)
     """
 
     data: str

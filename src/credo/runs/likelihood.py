@@ -46,6 +46,11 @@ def settled_likelihood(config: Config, encoding: Encoding, data: Data) -> Config
 
 
 def likelihood_in_words(config: Config) -> str:
-    """The law of the target, and why; nothing for what may be anything."""
+    """The law of the target, and why; nothing for what may be anything.
+
+    >>> import credo
+    >>> credo.runs.likelihood_in_words(credo.runs.Config("houses.csv", "rooms", likelihood="counts"))
+    'counts, as requested'
+    """
     plain = "" if config.likelihood == ANY else f"{config.likelihood}, as requested"
     return f"{config.likelihood}, found from the target: {config.found}" if config.found else plain
