@@ -354,3 +354,16 @@ def test_sample_weights_are_how_often_rows_were_seen():
     np.testing.assert_allclose(weighted, written_out, rtol=1e-4)
     with pytest.raises(ValueError, match=r"[Nn]egative"):
         clone(regressor).fit(FRAME, NUMBERS, sample_weight=-counts)
+
+
+def test_precisions_are_of_the_noise_and_no_counts():
+    w = np.where(np.arange(40) % 2 == 0, 0.25, 4.0)
+    regressor = BayesianRegressor(method=credo.ClosedForm(), network="linear", noise=0.5, random_state=0)
+    counted = clone(regressor).fit(FRAME, NUMBERS, sample_weight=w)
+    precise = clone(regressor).fit(FRAME, NUMBERS, precisions=w)
+    # Where the noise is known both say the same of the weights, up to how counts scale the columns.
+    np.testing.assert_allclose(precise.predict(FRAME), counted.predict(FRAME), rtol=2e-3)
+    plain = precise.predictive(FRAME)
+    np.testing.assert_allclose(plain.with_precisions(w).aleatoric, plain.aleatoric / w, rtol=1e-4)
+    with pytest.raises(ValueError, match="precisions is -1 in row 0"):
+        clone(regressor).fit(FRAME, NUMBERS, precisions=-np.ones(40))

@@ -9,9 +9,8 @@ do at the command line (`credo.tables`), and `features_.says` tells how.
 `partial_fit` learns row after row of a stream, with `credo.online`: what is known is the prior of the next rows. It is
 there for methods that leave a distribution over the weights to go on from.
 
-`sample_weight` says how often each row was seen: its likelihood to that power, as `credo.Data(…, counts=…)` has it. How
-precisely the target of a row was measured is another thing, `fit(X, y, precisions=w)`: noise of variance σ²/w. Sums in another order have the seven equal digits that scikit-learn's check of it asks
-for in double precision: `with jax.enable_x64(True)`.
+`sample_weight` is how often each row was seen, `fit(X, y, precisions=w)` how precisely its target was measured: `counts`
+and `precisions` of `credo.Data`. Weighted sums, in another order, have seven equal digits in double precision only.
 """
 
 from dataclasses import dataclass, replace
@@ -110,10 +109,10 @@ class _Estimator(BaseEstimator):
         self.features_, numbers = Features.learn(x).fitted(x, y, self._class_names or ())
         return self._data(numbers, y, **of_rows)
 
-    def _data(self, x: np.ndarray, y: np.ndarray, **of_rows: Any) -> Data:
-        has_names = hasattr(self, "feature_names_in_") or not self.features_.are_plain
-        names = self.features_.names if has_names else None
-        return Data(x, y, standardise=self.standardise, names=names, classes=self._class_names, **of_rows)
+    def _data(self, x: np.ndarray, y: np.ndarray, **more: Any) -> Data:
+        if hasattr(self, "feature_names_in_") or not self.features_.are_plain:
+            more["names"] = self.features_.names
+        return Data(x, y, standardise=self.standardise, classes=self._class_names, **more)
 
     @property
     def _class_names(self) -> list[str] | None:
@@ -227,13 +226,12 @@ class BayesianRegressor(RegressorMixin, _Estimator):
         """Infer the posterior from rows X, (rows, columns), and targets y, (rows,) or (rows, targets).
 
         Arguments:
-            sample_weight: how often each row was seen, (rows,).
+            sample_weight: how often each row was seen, (rows,), 2 is the row twice.
             censored: booleans, (rows,), True where y is only a lower bound of the target.
-            precisions: w of each row, (rows,), whose noise has the variance σ²/w. Predictions are of w = 1, and of others
-                by `predictive(X).with_precisions(w)`.
+            precisions: w of each row, (rows,): noise of variance σ²/w. `predict` is of w = 1; see `with_precisions`.
         """
-        x, targets = self._checked(X, y, reset=True)
-        return self._fit_posterior(x, targets, sample_weight, censored=censored, precisions=precisions)
+        more = {"censored": censored, "precisions": precisions}
+        return self._fit_posterior(*self._checked(X, y, reset=True), sample_weight, **more)
 
     @available_if(_goes_on)
     def partial_fit(self, X: Any, y: Any) -> Self:
