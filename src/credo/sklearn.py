@@ -9,8 +9,8 @@ do at the command line (`credo.tables`), and `features_.says` tells how.
 `partial_fit` learns row after row of a stream, with `credo.online`: what is known is the prior of the next rows. It is
 there for methods that leave a distribution over the weights to go on from.
 
-`sample_weight` is how often each row was seen, `fit(X, y, precisions=w)` how precisely its target was measured: `counts`
-and `precisions` of `credo.Data`. Weighted sums, in another order, have seven equal digits in double precision only.
+`sample_weight` is how often each row was seen, `fit(X, y, precisions=w)` how precisely it was measured: `counts` and
+`precisions` of `credo.Data`. Weighted sums, in another order, have seven equal digits in double precision only.
 """
 
 from dataclasses import dataclass, replace
@@ -104,10 +104,10 @@ class _Estimator(BaseEstimator):
         chosen = choose(self._model(data), data).method
         return chosen if isinstance(chosen, ClosedForm) else Laplace()
 
-    def _first_data(self, x: Any, y: np.ndarray, **of_rows: Any) -> Data:
+    def _first_data(self, x: Any, y: np.ndarray, **more: Any) -> Data:
         """The rows that say what the columns are."""
         self.features_, numbers = Features.learn(x).fitted(x, y, self._class_names or ())
-        return self._data(numbers, y, **of_rows)
+        return self._data(numbers, y, **more)
 
     def _data(self, x: np.ndarray, y: np.ndarray, **more: Any) -> Data:
         if hasattr(self, "feature_names_in_") or not self.features_.are_plain:
@@ -230,8 +230,8 @@ class BayesianRegressor(RegressorMixin, _Estimator):
             censored: booleans, (rows,), True where y is only a lower bound of the target.
             precisions: w of each row, (rows,): noise of variance σ²/w. `predict` is of w = 1; see `with_precisions`.
         """
-        more = {"censored": censored, "precisions": precisions}
-        return self._fit_posterior(*self._checked(X, y, reset=True), sample_weight, **more)
+        rows = self._checked(X, y, reset=True)
+        return self._fit_posterior(*rows, sample_weight, censored=censored, precisions=precisions)
 
     @available_if(_goes_on)
     def partial_fit(self, X: Any, y: Any) -> Self:
