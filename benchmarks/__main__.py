@@ -47,6 +47,7 @@ BENCHMARKS = (
     "labels",
     "optimise",
     "which",
+    "targets",
     "uci",
     "tables",
 )
@@ -69,6 +70,7 @@ WITH_OPTIONS = (
     "drift",
     "labels",
     "optimise",
+    "targets",
     "tables",
 )
 LONG = ("nuts", "uci", "tables", "compression", "active", "optimise", "which")
