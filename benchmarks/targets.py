@@ -102,11 +102,11 @@ def densities(data: credo.Data, **law: str) -> tuple[np.ndarray, float]:
     return loo(posterior, data).pointwise, float(posterior.predict(data.x).interval(0.95)[0].min())
 
 
-def main(*arguments: Sequence[str]) -> None:
+def main(arguments: Sequence[str] = ()) -> None:
     """Print the gains of each table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks targets")
     parser.add_argument("--only", help="some of the tables, separated by commas")
-    options = parser.parse_args(*arguments)
+    options = parser.parse_args(arguments)
     chosen = options.only.split(",") if options.only else list(TABLES)
     table = new_table(
         "Nats a row that the law gains",
