@@ -5,6 +5,7 @@ from credo.data.belonging import held_out
 from credo.data.capacity import capacity_for
 from credo.data.censoring import as_censored, joined, parted, require_uncensored
 from credo.data.data import Data
+from credo.data.file_data import FileData, FileInputs
 from credo.data.given import as_data, as_inputs
 from credo.data.missing import filled, has_target, is_observed
 from credo.data.precisions import as_precisions, require_equal_precisions
@@ -16,6 +17,8 @@ __all__ = [
     "NEW_TASK",
     "TASK",
     "Data",
+    "FileData",
+    "FileInputs",
     "Scaling",
     "as_censored",
     "as_data",

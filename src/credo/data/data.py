@@ -4,7 +4,7 @@ import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -23,6 +23,8 @@ from credo.data.scaling import Scaling, fitted
 from credo.data.targets import as_labels, as_numbers, as_targets, class_names
 from credo.typing import Batch
 
+if TYPE_CHECKING:
+    from credo.data.file_data import FileData
 
 @dataclass(frozen=True, eq=False, init=False)
 class Data:
@@ -152,10 +154,24 @@ class Data:
         x, y, classes = arrays_of(dataset, columns)
         return cls(x, y, **{"classes": classes} | options)
 
+    @staticmethod
+    def open(source: Any, **options: Any) -> "FileData":
+        """Rows in files that need not fit into memory: a Parquet, Arrow or .npy file, a folder, or a pair (x, y).
+
+        The options are those of `credo.data.FileData.open`: `target`, `standardise`, `drop`, `share`, ….
+        """
+        from credo.data.file_data import FileData  # which stands on this class
+
+        return FileData.open(source, **options)
+
     @property
     def size(self) -> int:
         """The number of rows, with and without a target."""
         return len(self.x)
+
+    def probes(self, num: int) -> np.ndarray:
+        """So many inputs at equal distances, or all, in the user's units."""
+        return self.x[np.linspace(0, self.size - 1, min(num, self.size)).round().astype(int)]
 
     @cached_property
     def observed(self) -> np.ndarray:

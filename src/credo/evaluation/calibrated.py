@@ -55,6 +55,13 @@ class Calibration:
         below, above: the shares of targets below and above the interval; None for classes.
         log_score: log p(y | x) per row, in nats.
         where: other intervals that are off, in words.
+
+    >>> import credo
+    >>> model = credo.models.regression(credo.networks.MLP([], out=1), noise=0.3)
+    >>> posterior = credo.fit(model, credo.datasets.gap(20), credo.ClosedForm())
+    >>> found = credo.check(posterior, held_out=credo.datasets.gap(40, seed=1)).calibration
+    >>> found.num_rows, found.due, found.share
+    (40, 0.9, 0.95)
     """
 
     task: str

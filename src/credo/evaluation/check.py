@@ -34,6 +34,14 @@ class Check:
         answers: to the questions, that about calibration last.
         calibration: what was found on rows that were not seen; None where that could not be judged.
         method: its name and settings.
+
+    >>> import credo
+    >>> model = credo.models.regression(credo.networks.MLP([], out=1), noise=0.3)
+    >>> posterior = credo.fit(model, credo.datasets.gap(20), credo.ClosedForm())
+    >>> print(credo.check(posterior, held_out=credo.datasets.gap(40, seed=1)))
+    Verdict: good (green)
+    fit          good          the posterior is exact, and so is its evidence
+    calibration  good          the 90% interval holds 95 ± 4.7% of 40 rows held out
     """
 
     answers: tuple[Answer, ...]

@@ -42,6 +42,14 @@ class Conformal:
         threshold: the greatest score of a y in the set.
         num_data: n, the number of held-out rows.
         seed: of the randomised score "adaptive".
+
+    >>> import credo
+    >>> model = credo.models.regression(credo.networks.MLP([], out=1), noise=0.3)
+    >>> posterior = credo.fit(model, credo.datasets.gap(20), credo.ClosedForm())
+    >>> sets = credo.conformal(posterior, credo.datasets.gap(100, seed=1), level=0.9)
+    >>> low, high = sets.interval([[0.0]])
+    >>> print(sets.level, (high - low).round(1))
+    0.9 [0.9]
     """
 
     posterior: Any

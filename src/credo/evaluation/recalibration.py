@@ -46,6 +46,13 @@ class Recalibrated:
     Arguments:
         posterior: any posterior.
         map: fitted to data that the posterior has not seen.
+
+    >>> import credo
+    >>> model = credo.models.regression(credo.networks.MLP([], out=1), noise=0.05)
+    >>> posterior = credo.fit(model, credo.datasets.gap(30), credo.ClosedForm())
+    >>> mended = credo.recalibrate(posterior, credo.datasets.gap(100, seed=1))
+    >>> bool(mended.predict([[0.5]]).std[0] > posterior.predict([[0.5]]).std[0])
+    True
     """
 
     posterior: Any

@@ -103,6 +103,14 @@ class Online:
         method: what learns each batch.
         settings: how it is handed on.
         learned: where it stands; None before the first batch.
+
+    >>> import credo
+    >>> model = credo.models.regression(credo.networks.MLP([], out=1), noise=0.3)
+    >>> learner = credo.online(model, credo.ClosedForm())
+    >>> for batch in (credo.datasets.gap(20), credo.datasets.gap(10, seed=1)):
+    ...     posterior = learner.update(batch)
+    >>> learner.num_data, learner.num_updates
+    (30, 2)
     """
 
     def __init__(

@@ -44,7 +44,7 @@ from credo.models.densities import Densities
 from credo.models.description import Description, describe
 from credo.models.graph import Graph, graph_of
 from credo.models.inputs import NO_INPUTS
-from credo.models.rows import RowShapes
+from credo.models.rows import RowShapes, stand_in
 from credo.models.sites import (
     LOCAL_NOISE,
     Xi,
@@ -103,7 +103,7 @@ class Model(Densities):
     def bind(self, data: Any) -> "Model":
         """This model for data of that shape: checked, with the names and shapes of theta known."""
         require_own_jax()
-        data = self.suited(data)
+        data = self.suited(stand_in(self, data))
         seen = data.only_labelled()
         # The values of x decide nothing here, so they are not copied.
         num_rows = max(seen.size, data.capacity or 0)

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from credo._precision import working_precision
 from credo._schema import Count
-from credo.data import Data, parted
+from credo.data import Data, FileData, parted
 from credo.predictive.sharpened import sharpened
 from credo.typing import Array, Batch
 
@@ -102,6 +102,19 @@ class RowShapes:
         y = None if self.y_shape is None else _zeros(self.batch_y_shape(self.num), self.y_dtype)
         y = y.at[:, -1].set(1) if y is not None and self.precise else y
         return Batch(_zeros(self.x_shape, self.x_dtype), y, self.num)  # type: ignore[arg-type]
+
+
+def stand_in(model: Any, data: Any) -> Any:
+    """Of rows in files some that stand for all: shapes, ranges and scaling are the same. Other data as they are."""
+    if not isinstance(data, FileData):
+        return data
+    if model.suits is not None or model.inputs is not None:
+        raise ValueError(
+            "the model looks at all rows before it starts (conditions, or a likelihood that finds its unit), and the "
+            "data are rows in files; take credo.models.regression or classification, or fit some of the rows, "
+            "data.read(0, 10_000)"
+        )
+    return data.sample
 
 
 def _kind(values: Array) -> str:
