@@ -49,6 +49,7 @@ BENCHMARKS = (
     "labels",
     "optimise",
     "which",
+    "targets",
     "uci",
     "tables",
 )

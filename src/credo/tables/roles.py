@@ -190,8 +190,9 @@ class Precisions(Role):
     @property
     def says(self) -> str:
         return (
-            f"precisions w, {self.least:g} to {self.most:g}: the noise of a row has the variance σ²/w, so that a row with "
-            f"twice as much has half of it; new rows without w are taken to have {self.typical:.4g}, as is typical"
+            f"precisions w, {self.least:g} to {self.most:g}: the noise of a row has the variance σ²/w, half as much "
+            "where w is twice as large; new rows that do not tell theirs are predicted as if it were "
+            f"{self.typical:.4g}, the geometric mean"
         )
 
     def values(self, cells: pl.Series, rows: RowNumbers = ALL_ROWS) -> np.ndarray:
@@ -199,8 +200,8 @@ class Precisions(Role):
         bad = np.flatnonzero(~(np.isfinite(found) & (found > 0)))
         if len(bad):
             raise ValueError(
-                f"column {self.name!r}, the precisions, holds {found[bad[0]]:g} in row {rows[int(bad[0])]}; write w of the "
-                "variance σ²/w of its noise, above zero"
+                f"column {self.name!r}, the precisions, holds {found[bad[0]]:g} in row {rows[int(bad[0])]}; write w "
+                "of the variance σ²/w of its noise, above zero"
             )
         return found / self.typical
 
