@@ -25,6 +25,7 @@ from credo.typing import Batch
 if TYPE_CHECKING:
     from credo.data.file_data import FileData
 
+
 @dataclass(frozen=True, eq=False, init=False)
 class Data:
     """N rows of inputs x and targets y, in the user's units.

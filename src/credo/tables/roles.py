@@ -95,7 +95,7 @@ class Time(Role):
             raise ValueError(
                 f"column {seen.name!r} cannot order the rows in time: it holds {seen.kind}, neither dates nor numbers"
             )
-        ends = [getattr(np, end)(np.concatenate(seen.values[seen.kind])) for end in ("min", "max")]
+        ends = [seen.values[seen.kind].low, seen.values[seen.kind].high]
         is_date = seen.kind == "dates"
         shown = [str(np.datetime64(int(end), "us").astype("datetime64[D]")) if is_date else f"{end:g}" for end in ends]
         return cls(seen.name, seen.num_missing, are_dates=is_date, first=shown[0], last=shown[1])
@@ -125,8 +125,8 @@ class Counts(Role):
     def learn(cls, seen: Summary) -> "Counts":
         if seen.kind != "numbers":
             raise ValueError(f"column {seen.name!r} cannot count how often rows were seen: it holds {seen.kind}")
-        values = np.concatenate(seen.values["numbers"])
-        return cls(seen.name, seen.num_missing, least=float(values.min()), most=float(values.max()))
+        kept = seen.values["numbers"]
+        return cls(seen.name, seen.num_missing, least=float(kept.low), most=float(kept.high))
 
     @property
     def says(self) -> str:

@@ -71,7 +71,9 @@ def require_by_batch(name: str, plan: Plan) -> None:
     )
     if plan.sees_all_rows or plan.batch_size is None:
         what = "looks at all rows at once" if plan.sees_all_rows else "takes all rows in each step"
-        raise ValueError(f"{name} {what}, and the data are rows in files; take one of {others}; or fit some of the rows")
+        raise ValueError(
+            f"{name} {what}, and the data are rows in files; take one of {others}; or fit some of the rows"
+        )
     if plan.rows != "all":
         raise ValueError(
             f"{name} gives each chain rows of its own (bagging, anchored), and the data are rows in files; leave that "
