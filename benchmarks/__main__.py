@@ -47,6 +47,7 @@ BENCHMARKS = (
     "labels",
     "optimise",
     "which",
+    "scale",
     "uci",
     "tables",
 )
@@ -69,9 +70,10 @@ WITH_OPTIONS = (
     "drift",
     "labels",
     "optimise",
+    "scale",
     "tables",
 )
-LONG = ("nuts", "uci", "tables", "compression", "active", "optimise", "which")
+LONG = ("nuts", "uci", "tables", "compression", "active", "optimise", "which", "scale")
 
 
 def main() -> None:

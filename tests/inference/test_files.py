@@ -5,11 +5,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.kills import fit_through_kills, write_at_every_chunk
 
 import credo
 from credo.data import shuffled
 from credo.inference.engine import feed
+from tests.kills import fit_through_kills, write_at_every_chunk
 
 RNG = np.random.default_rng(1)
 X = RNG.normal(size=(600, 2)).astype(np.float32)

@@ -96,7 +96,7 @@ class Batches:
         self.order, self.size = order, min(size, order.num_rows)
         self._read, self._pool = read, pool
         self._held: tuple[tuple[int, int], Future[tuple[np.ndarray, np.ndarray]]] | None = None
-        self._ahead = self._held
+        self._ahead: tuple[tuple[int, int], Future[tuple[np.ndarray, np.ndarray]]] | None = None
 
     @property
     def per_epoch(self) -> int:

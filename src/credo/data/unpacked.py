@@ -161,12 +161,12 @@ class RowWriter:
         # NumPy leaves room in the head for a number of rows that grows.
         shape, dtype = self._kinds[name]
         described = {"descr": np.dtype(dtype).str, "fortran_order": False, "shape": (self.num_rows, *shape)}
-        np.lib.format.write_array_header_1_0(self._files[name], described)  # type: ignore[arg-type]
+        np.lib.format.write_array_header_1_0(self._files[name], described)
 
     @property
     def rows(self) -> StoredRows:
         """What was written."""
-        return StoredRows(*(StoredArray.open(self._paths[name]) for name in "xy"))
+        return StoredRows(StoredArray.open(self._paths["x"]), StoredArray.open(self._paths["y"]))
 
 
 def _batches(path: Path, columns: Sequence[str]) -> Iterator[pl.DataFrame]:

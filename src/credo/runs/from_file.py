@@ -24,8 +24,8 @@ def in_file(config: Config, encoding: Encoding, table: Table) -> tuple[FileData,
     """
     if config.monotone or config.smooth:
         raise ValueError(
-            "monotone and smooth are conditions at the training rows, which stay in a file; leave them out, or fit some "
-            "of the rows"
+            "monotone and smooth are conditions at the training rows, which stay in a file; leave them out, or fit "
+            "some of the rows"
         )
     if config.likelihood == "auto":
         config = replace(config, likelihood=ANY)

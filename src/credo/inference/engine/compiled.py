@@ -67,7 +67,8 @@ def chunk(
 
     Steps are numbered from the start of the chain, and each takes its key and its batch from its number. In lock-step,
     key, state and rows begin with an axis of chains, and draws and infos have it after that of the records. The buffers
-    have `sizes` records: of infos, and of draws, which are larger; where there are more records, draws are overwritten. `ahead` are the batches of these steps, where rows are in files.
+    have `sizes` records: of infos, and of draws, which are larger; where there are more records, draws are overwritten.
+    `ahead` are the batches of these steps, where rows are in files.
     """
     first, num_records, thin = span
     max_records, max_draws = sizes

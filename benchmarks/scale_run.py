@@ -1,0 +1,143 @@
+"""One run of `benchmarks.scale` in a process of its own; prints what it took as JSON."""
+
+import json
+import resource
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import credo
+
+NUM_STEPS, NUM_DRAWS = 3_000, 10
+
+
+def main() -> None:
+    settings = json.loads(sys.argv[1])
+    kinds = {"growth": _growth, "plan": _plan, "fit": _fit, "files": _files, "judge": _judge}
+    found = kinds[settings.pop("kind")](**settings)
+    peak = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    print(json.dumps(found | {"peak": peak}))
+
+
+def _data(num_rows: int, num_columns: int = 8) -> credo.Data:
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((num_rows, num_columns), np.float32)
+    return credo.Data(x, np.sin(x).sum(1) + 0.1 * rng.standard_normal(num_rows, np.float32), standardise=True)
+
+
+def _model(*units: int) -> credo.Model:
+    return credo.models.regression(credo.networks.MLP(list(units), out=1), noise=0.1)
+
+
+def _growth(what: str, size: int) -> dict[str, Any]:
+    """The second of two fits, which compiles nothing."""
+    width = round(np.sqrt(size + 25) - 5)  # of two layers on 8 inputs: w² + 10w + 1 weights
+    few = _data(1_000)
+    cases: dict[str, tuple[Any, credo.Model, Any]] = {
+        "rows": (_data(size) if what == "rows" else few, _model(50), credo.MAP(num_steps=4)),
+        "weights": (few, _model(width, width), credo.MAP(num_steps=20, batch_size=64)),
+        "draws": (few, _model(10), credo.SGLD(num_samples=size, num_warmup=0, thin=1, num_chains=1, batch_size=32)),
+        "chains": (
+            few,
+            _model(10),
+            credo.SGLD(num_samples=100, num_warmup=900, thin=1, num_chains=size, batch_size=32),
+        ),
+        "members": (few, _model(10), credo.DeepEnsemble(credo.MAP(num_steps=1_000, batch_size=32), members=size)),
+    }
+    data, model, method = cases[what]
+    for _ in range(2):
+        began = time.perf_counter()
+        credo.fit(model, data, method, progress=False)
+    return {"seconds": time.perf_counter() - began}
+
+
+def _case(case: str, factors: dict[str, float]) -> tuple[Any, credo.Model, Any]:
+    """A case of `benchmarks.scale.PLANNED`, by so much smaller."""
+    rows, steps = factors.get("rows", 1), factors.get("draws", 1)
+    many, few = _data(round(20_000 / rows)), _data(2_000)
+    cases: dict[str, tuple[Any, credo.Model, Any]] = {
+        "sgld": (
+            few,
+            _model(50, 50),
+            credo.SGLD(num_samples=500, num_warmup=5_000, thin=40, num_chains=2, batch_size=128),
+        ),
+        "vi": (few, _model(50, 50), credo.BayesByBackprop(num_steps=round(30_000 / steps), batch_size=64)),
+        "ensemble": (many, _model(20), credo.DeepEnsemble(credo.MAP(num_steps=2_000), members=3)),
+        "mclmc": (
+            few,
+            _model(20),
+            credo.MCLMC(num_samples=100, num_warmup=1_000, thin=50, start=credo.MAP(num_steps=1_000)),
+        ),
+        "nuts": (_data(200), _model(4), credo.NUTS(num_samples=200, num_warmup=200, num_chains=2)),
+    }
+    return cases[case]
+
+
+def _plan(case: str, factors: dict[str, float]) -> dict[str, Any]:
+    data, model, method = _case(case, factors)
+    began = time.perf_counter()
+    seconds = credo.plan(model, data, method).at(**factors).seconds
+    return {"seconds": seconds, "taken": time.perf_counter() - began}
+
+
+def _fit(case: str) -> dict[str, Any]:
+    data, model, method = _case(case, {})
+    began = time.perf_counter()
+    credo.fit(model, data, method, progress=False)
+    return {"seconds": time.perf_counter() - began}
+
+
+METHODS = {
+    "sgld": credo.SGLD(num_samples=50, num_warmup=NUM_STEPS - 500, thin=10, num_chains=1, batch_size=256),
+    "vi": credo.BayesByBackprop(num_steps=NUM_STEPS, batch_size=256),
+    "ensemble": credo.DeepEnsemble(credo.MAP(num_steps=NUM_STEPS, batch_size=256), members=2),
+    "swag": credo.SWAG(num_steps=NUM_STEPS, num_warmup=NUM_STEPS // 2, batch_size=256),
+}
+
+
+def _opened(folder: str) -> credo.data.FileData:
+    return credo.Data.open((Path(folder) / "x.npy", Path(folder) / "y.npy"))
+
+
+def _files(method: str, folder: str, held: bool) -> dict[str, Any]:
+    """Fit twice, of which the second compiles nothing; then predict all rows."""
+    began = time.perf_counter()
+    if held:
+        x, y = (np.load(Path(folder) / f"{name}.npy") for name in "xy")
+        data: Any = credo.Data(x, y, standardise=True)
+        data.batch()  # which is made once for all fits
+    else:
+        data = _opened(folder)
+    opened, chosen = time.perf_counter() - began, METHODS[method]
+    for _ in range(2):
+        began = time.perf_counter()
+        posterior = credo.fit(_model(50, 50), data, chosen, progress=False)
+    plan, seconds = chosen.plan(), time.perf_counter() - began
+    found = {"rate": plan.num_chains * plan.num_steps / seconds, "opened": opened, "predicted": 0.0, "rmse": 0.0}
+    if not held:
+        began = time.perf_counter()
+        mean = posterior.predict(data, num_draws=2 if method == "ensemble" else NUM_DRAWS).mean
+        found["predicted"] = time.perf_counter() - began
+        total = sum(
+            float(np.sum((block.y - mean[first : first + block.size]) ** 2))
+            for first, block in zip(range(0, data.size, 2**16), data.blocks(2**16), strict=True)
+        )
+        found["rmse"] = float(np.sqrt(total / data.size))
+    return found
+
+
+def _judge(folder: str) -> dict[str, Any]:
+    data = _opened(folder)
+    posterior = credo.fit(_model(50, 50), data, METHODS["swag"], progress=False)
+    # A share of the rows, of at most ten parts.
+    test = credo.Data.open((Path(folder) / "x.npy", Path(folder) / "y.npy"), share=(0, max(1, data.size // 500_000)))
+    began = time.perf_counter()
+    scores = credo.evaluate(posterior, test, num_draws=NUM_DRAWS)
+    return {"seconds": time.perf_counter() - began, "rows": scores.num_rows}
+
+
+if __name__ == "__main__":
+    main()
