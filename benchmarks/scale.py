@@ -2,7 +2,7 @@
 
     python -m benchmarks scale                         growth against rows, weights, draws, chains, members: 3 minutes
     python -m benchmarks scale --plan                  predicted and measured seconds: 3 minutes
-    python -m benchmarks scale --files 5000000         rows in files, beside memory; --alone: without that side
+    python -m benchmarks scale --files 5000000         rows in files, beside memory; --alone: files only
     python -m benchmarks scale --page docs/figures     growth, as scale.json and a picture beside it
 
 Each run is a process of its own, whose largest resident memory counts. Slopes are those of a line through the three
@@ -39,7 +39,6 @@ PLANNED: tuple[tuple[str, dict[str, Any], dict[str, float]], ...] = (
     ("ensemble, planned at a tenth of the rows", {"case": "ensemble"}, {"rows": 10}),
     ("VI, planned at a fifth of the steps", {"case": "vi"}, {"draws": 5}),
 )
-METHODS = ("sgld", "vi", "ensemble", "swag")
 NUM_COLUMNS = 20
 
 
@@ -88,31 +87,33 @@ def plans() -> None:
 
 
 def files(num_rows: int, *, beside_memory: bool) -> None:
-    """Rows in files, written to a temporary folder: memory, and steps a second beside those from memory."""
+    """Rows in files, written to a temporary folder: memory, and steps a second beside those from memory.
+
+    One process opens the files, fits all methods one after another, predicts all rows and judges some.
+    """
     folder = Path(tempfile.mkdtemp(prefix="credo-scale-"))
     try:
         _written(folder, num_rows)
         size = sum(path.stat().st_size for path in folder.iterdir())
-        title = f"{num_rows:,} × {NUM_COLUMNS} rows, {size_in_words(size)} on disk"
-        table = new_table(title, "what", "steps/s", "from memory", "ratio", "peak", "peak from memory", "rmse")
-        for method in METHODS:
-            runs = {"files": _run(kind="files", method=method, folder=str(folder), held=False)}
-            if beside_memory:
-                runs["memory"] = _run(kind="files", method=method, folder=str(folder), held=True)
-            one, other = runs["files"], runs.get("memory")
-            beside = ("", "") if other is None else (f"{other['rate']:,.0f}", f"{one['rate'] / other['rate']:.2f}")
-            peak = "" if other is None else size_in_words(other["peak"])
-            cells = (*beside, size_in_words(one["peak"]), peak, f"{one['rmse']:.4f}")
-            table.add_row(method, f"{one['rate']:,.0f}", *cells)
-            console.print(f"{method}: opened in {one['opened']:.1f} s, predicted in {one['predicted']:.1f} s")
-        one = _run(kind="judge", folder=str(folder))
-        console.print(table)
-        console.print(
-            f"credo.evaluate of {one['rows']:,} rows in files, 10 draws: {one['seconds']:.1f} s, peak "
-            f"{size_in_words(one['peak'])}"
-        )
+        from_files = _run(kind="files", folder=str(folder), held=False)
+        from_memory = _run(kind="files", folder=str(folder), held=True) if beside_memory else None
     finally:
         shutil.rmtree(folder)
+    title = f"{num_rows:,} × {NUM_COLUMNS} rows, {size_in_words(size)} on disk"
+    table = new_table(title, "method", "steps/s from files", "from memory", "ratio")
+    for method, rate in from_files["rates"].items():
+        held = None if from_memory is None else from_memory["rates"][method]
+        beside = ("", "") if held is None else (f"{held:,.0f}", f"{rate / held:.2f}")
+        table.add_row(method, f"{rate:,.0f}", *beside)
+    console.print(table)
+    one = from_files
+    console.print(
+        f"peak memory from files: {size_in_words(one['peak'])} (after the fits: {size_in_words(one['fitted'])}); opened "
+        f"in {one['opened']:.1f} s; all rows predicted in {one['predicted']:.1f} s, rmse {one['rmse']:.4f}; "
+        f"{one['judged_rows']:,} rows judged in {one['judged']:.1f} s, rmse {one['judged_rmse']:.4f}"
+    )
+    if from_memory is not None:
+        console.print(f"peak memory from memory, after the fits: {size_in_words(from_memory['fitted'])}")
 
 
 def _written(folder: Path, num_rows: int, rows_at_once: int = 2**18) -> None:
