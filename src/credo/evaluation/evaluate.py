@@ -13,7 +13,7 @@ from credo.data import Data, FileData
 from credo.evaluation import calibration_error as errors
 from credo.evaluation.by_part import ROWS_PER_PART, by_part
 from credo.evaluation.calibration import CalibrationCurve, calibration_curve, calibration_curves
-from credo.evaluation.checks import as_often, checked, judged, rows_for, uncensored
+from credo.evaluation.checks import as_often, checked, judged, predicted, rows_for, uncensored
 from credo.evaluation.class_scores import f1, f1_macro, roc_auc
 from credo.evaluation.coverage import in_words, levels_of
 from credo.evaluation.detection import Detection, detections
@@ -79,6 +79,11 @@ class Scores:
         of: the site that was judged; "y" is what the model observes.
         baselines: the scores of simpler predictions on the same rows, by name: see `beside`.
         verdict: whether it is calibrated, in words; of a regression, the 95% interval first.
+
+    >>> import credo
+    >>> scores = credo.evaluate(credo.from_normal([0.0, 1.0, 2.0], 1.0), [0.0, 1.0, 3.0], num_resamples=0)
+    >>> scores.task, scores.num_rows, round(scores["mae"].value, 3)
+    ('regression', 3, 0.333)
     """
 
     task: Literal["regression", "classification"]
@@ -272,7 +277,7 @@ def evaluate(
     else:
         posterior = posterior if of is None else posterior.about(of)
         test = rows_for(posterior, data)
-        everywhere, y = as_often(posterior.predict(test.x, num_draws=num_draws), test)
+        everywhere, y = as_often(predicted(posterior, test, num_draws), test)
         unit = test.unit or ""
         foreign = None if outside is None else posterior.predict(outside, num_draws=num_draws)
     predictive, y = judged(everywhere, y)

@@ -198,7 +198,7 @@ def measured(method: Method, plan: Plan, model: Model, data: Any, seed: int = 0)
     if files is not None:
         require_by_batch(type(method).__name__, plan)
     with nullcontext() if files is None else Feed(files, plan, seed) as feed:
-        driver = Driver(method, model, plan, RECORDS_PER_CHUNK, feed)
+        driver = Driver(method, model, plan, RECORDS_PER_CHUNK, feed=feed)
         size = driver.group_size()
         at_once = min(plan.num_chains, driver.num_workers * size)
         began = time.perf_counter()

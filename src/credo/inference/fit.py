@@ -14,6 +14,7 @@ from credo import random
 from credo._compilation_cache import keep_programs
 from credo._folders import require_nothing_to_resume
 from credo._machine import memory_told
+from credo._mesh import as_mesh
 from credo.data import Data, FileData, as_data
 from credo.inference.auto import Choice, choose
 from credo.inference.engine.feed import require_by_batch
@@ -47,6 +48,7 @@ def fit(
     resume: bool = False,
     start: Any = None,
     budget: float | None = None,
+    mesh: Any = None,
 ) -> Posterior:
     """Infer p(theta | D): run a method on a model and data.
 
@@ -66,6 +68,9 @@ def fit(
             of a run that nothing stopped. Where it holds nothing, a new run begins.
         start: a posterior of the same model, from whose draws chains and training set out: a warm start.
         budget: seconds on the clock for "auto" to spend on the default model of tables, where they help most.
+        mesh: devices to fit on, a `jax.sharding.Mesh` with axes "chains" (chains, members) and "data" (shares of the
+            rows); "auto" for all devices of all processes: as many along "chains" as divide their number, and the
+            others along "data".
 
     >>> from credo import MAP, datasets, models, networks
     >>> model = models.regression(networks.MLP([10], out=1), noise=0.1)
@@ -86,10 +91,11 @@ def fit(
         raise ValueError("budget is for method='auto' to spend; a method that is named has settings of its own")
     choice = method if isinstance(method, Choice) else Choice(as_method(method))
     validation = choice.validation if validation is None else validation
+    devices = as_mesh(mesh, choice.method.plan().num_chains, type(choice.method).__name__)
     train, held_out = _split(everything, validation, choice.method, suited)
     if start is not None and (several or isinstance(choice.method, DeepEnsemble)):
         raise ValueError("start: the members of an ensemble set out from places of their own; pass no start")
-    job = Job(train, held_out, seed, FitStages(progress=progress), start=start)
+    job = Job(train, held_out, seed, FitStages(progress=progress, mesh=devices), start=start)
     if checkpoint is None:
         require_nothing_to_resume(resume)
         return job.fit_chosen(models, choice, several)
@@ -101,7 +107,7 @@ def fit(
         if folder.is_finished:
             left = [choice.method.leaves(one, train) for one in models]
             return load(folder.folder, model=left if several else left[0])
-        stages = FitStages(folder.checkpoints, progress=progress)
+        stages = FitStages(folder.checkpoints, progress=progress, mesh=devices)
         posterior = replace(job, stages=stages).fit_chosen(models, choice, several)
         if not posterior.provenance.interrupted:
             folder.finish(posterior)

@@ -10,6 +10,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from credo._mesh import everywhere, in_shares
 from credo.inference.engine.feed import Ahead
 from credo.inference.engine.minibatch import minibatch, some_inputs
 from credo.inference.method import Method
@@ -46,7 +47,8 @@ def begin(
     seen = data if rows is None else _taken(data, rows)._replace(inputs=data.inputs)
     state = method.init(init_key, model, theta, seen, held_out)
     # Weakly typed leaves would make the first chunk a program of its own.
-    return step_key, jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.result_type(leaf)), state), rows
+    state = jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.result_type(leaf)), state)
+    return everywhere((step_key, state, rows))
 
 
 @partial(jax.jit, static_argnums=(0, 2, 3, 4))
@@ -93,7 +95,7 @@ def chunk(
         return method.step(jax.random.fold_in(step_key, number), model, state, batch)
 
     def step(number: Array, state: Tree) -> tuple[Tree, Any]:
-        return _over_chains(lockstep, partial(step_of_one, number), key, state, rows, whole, ahead)
+        return everywhere(_over_chains(lockstep, partial(step_of_one, number), key, state, rows, whole, ahead))
 
     def draw(state: Tree) -> Tree:
         return _over_chains(lockstep, partial(method.draw, model), state)
@@ -112,7 +114,7 @@ def chunk(
     info_shape = jax.eval_shape(step, first, state)[1]
     draw_shape = jax.eval_shape(draw, state)
     carry = (state, _zeros(draw_shape, max_draws), _zeros(info_shape, max_records))
-    return jax.lax.fori_loop(0, num_records, record, carry)
+    return everywhere(jax.lax.fori_loop(0, num_records, record, carry))
 
 
 def _rows_of(plan: Plan, key: Key, data: Batch) -> Array | None:
@@ -133,7 +135,7 @@ def _batch(key: Key, number: Array, data: Batch, rows: Array | None, plan: Plan)
         return data
     taken = partial(minibatch, key, number, size=plan.batch_size, independent=plan.independent_batches)
     if rows is None:
-        return taken(data)
+        return in_shares(taken(data))
     own = taken(Batch(rows, rows, data.total, num=data.num))
     return _taken(data, own.x)._replace(num=own.num)
 
@@ -148,7 +150,7 @@ def _inputs(key: Key, number: Array, model: Model, data: Batch, plan: Plan) -> d
 
 
 def _taken(data: Batch, rows: Array) -> Batch:
-    return data.taken(rows)._replace(rows=rows, num=data.num)
+    return in_shares(data.taken(rows)._replace(rows=rows, num=data.num))
 
 
 def _newest(old: Array, new: Array) -> Array:
