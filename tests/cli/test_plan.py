@@ -3,9 +3,9 @@
 import json
 
 import pytest
-from tests.cli.conftest import QUICK
 
 from credo.inference import cost
+from tests.cli.conftest import QUICK
 
 
 @pytest.fixture(autouse=True)
