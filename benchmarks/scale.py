@@ -89,31 +89,31 @@ def plans() -> None:
 def files(num_rows: int, *, beside_memory: bool) -> None:
     """Rows in files, written to a temporary folder: memory, and steps a second beside those from memory.
 
-    One process opens the files, fits all methods one after another, predicts all rows and judges some.
+    One process opens the files, fits all methods one after another, predicts all rows and judges some. In another both
+    sides take turns.
     """
     folder = Path(tempfile.mkdtemp(prefix="credo-scale-"))
     try:
         _written(folder, num_rows)
         size = sum(path.stat().st_size for path in folder.iterdir())
-        from_files = _run(kind="files", folder=str(folder), held=False)
-        from_memory = _run(kind="files", folder=str(folder), held=True) if beside_memory else None
+        one = _run(kind="files", folder=str(folder))
+        both = _run(kind="turns", folder=str(folder)) if beside_memory else None
     finally:
         shutil.rmtree(folder)
     title = f"{num_rows:,} × {NUM_COLUMNS} rows, {size_in_words(size)} on disk"
     table = new_table(title, "method", "steps/s from files", "from memory", "ratio")
-    for method, rate in from_files["rates"].items():
-        held = None if from_memory is None else from_memory["rates"][method]
-        beside = ("", "") if held is None else (f"{held:,.0f}", f"{rate / held:.2f}")
-        table.add_row(method, f"{rate:,.0f}", *beside)
+    for method, rate in one["rates"].items():
+        if both is None:
+            table.add_row(method, f"{rate:,.0f}", "", "")
+        else:
+            rate, held = both[method]
+            table.add_row(method, f"{rate:,.0f}", f"{held:,.0f}", f"{rate / held:.2f}")
     console.print(table)
-    one = from_files
     console.print(
         f"peak memory from files: {size_in_words(one['peak'])} (after the fits: {size_in_words(one['fitted'])}); opened "
         f"in {one['opened']:.1f} s; all rows predicted in {one['predicted']:.1f} s, rmse {one['rmse']:.4f}; "
         f"{one['judged_rows']:,} rows judged in {one['judged']:.1f} s, rmse {one['judged_rmse']:.4f}"
     )
-    if from_memory is not None:
-        console.print(f"peak memory from memory, after the fits: {size_in_words(from_memory['fitted'])}")
 
 
 def _written(folder: Path, num_rows: int, rows_at_once: int = 2**18) -> None:
