@@ -110,7 +110,7 @@ def files(num_rows: int, *, beside_memory: bool) -> None:
             table.add_row(method, f"{rate:,.0f}", f"{held:,.0f}", f"{rate / held:.2f}")
     console.print(table)
     console.print(
-        f"peak memory from files: {size_in_words(one['peak'])} (after the fits: {size_in_words(one['fitted'])}); opened "
+        f"peak memory: {size_in_words(one['peak'])} (after the fits: {size_in_words(one['fitted'])}); opened "
         f"in {one['opened']:.1f} s; all rows predicted in {one['predicted']:.1f} s, rmse {one['rmse']:.4f}; "
         f"{one['judged_rows']:,} rows judged in {one['judged']:.1f} s, rmse {one['judged_rmse']:.4f}"
     )

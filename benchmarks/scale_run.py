@@ -11,7 +11,7 @@ import numpy as np
 
 import credo
 
-NUM_STEPS, NUM_ROUNDS, NUM_DRAWS, NUM_JUDGED = 6_000, 4, 4, 200_000
+NUM_STEPS, NUM_ROUNDS, NUM_DRAWS, NUM_JUDGED = 6_000, 3, 4, 130_000
 
 
 def main() -> None:

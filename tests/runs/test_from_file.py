@@ -44,6 +44,7 @@ def test_a_fit_takes_it_by_itself_and_its_run_predicts(tmp_path: Path) -> None:
     assert np.sqrt(np.mean((found["mean"].to_numpy() - TABLE["price"].to_numpy()) ** 2)) < 1.0
     assert run.posterior.provenance.num_data == 400
     assert run.verdict is not None
+    assert run.evaluate(tmp_path / "table.parquet")["rmse"].value < 1.0
 
 
 def test_auto_takes_minibatches_and_says_so(tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ from credo.tables.frames import TableFile, as_table
 from credo.tables.predictions import FarRows, prediction_frame, regrouped
 from credo.tables.roles import ROLES, Precisions
 from credo.tables.source import Source
-from credo.tables.streamed import is_too_large
+from credo.tables.streamed import file_data, is_too_large
 from credo.tables.table import Table
 
 COLUMNS = "columns.json"
@@ -213,8 +213,11 @@ class Run:
         far.warn()
 
     def evaluate(self, file: TableFile, *, unknown: Unknown = "error") -> Scores:
-        """Every score on a test table."""
-        return evaluate(self.posterior, self.test_data(file, unknown=unknown))
+        """Every score on a test table, which stays in a file where memory has no room for it."""
+        table = self.table(file)
+        if is_too_large(self.encoding, table):
+            return evaluate(self.posterior, file_data(self.encoding, table, unknown=unknown))
+        return evaluate(self.posterior, self.encoding.data(table, unknown=unknown))
 
     def test_data(self, file: TableFile, *, unknown: Unknown = "error") -> Data:
         """A test table as numbers."""

@@ -7,6 +7,7 @@ from credo._text import size_in_words
 from credo.data import FileData
 from credo.data.unpacked import RowWriter, room_for
 from credo.tables import effects
+from credo.tables.column import Unknown
 from credo.tables.encoding import Encoding
 from credo.tables.frames import TableFile, as_table
 from credo.tables.roles import Role
@@ -22,10 +23,13 @@ def is_too_large(encoding: Encoding, table: Table) -> bool:
     return BYTES_PER_NUMBER * table.max_rows * len(encoding.names) > SHARE_IN_MEMORY * memory_limit().num_bytes
 
 
-def file_data(encoding: Encoding, file: TableFile, *, scratch: str | Path | None = None) -> FileData:
+def file_data(
+    encoding: Encoding, file: TableFile, *, unknown: Unknown = "error", scratch: str | Path | None = None
+) -> FileData:
     """A table as rows in files, as `encoding.training_data` gives them in memory: what cannot be streamed is refused.
 
     Arguments:
+        unknown: "error", or "missing" to treat new categories as missing.
         scratch: the folder for the file; by default that of temporary files.
     """
     table = as_table(file)
@@ -36,7 +40,7 @@ def file_data(encoding: Encoding, file: TableFile, *, scratch: str | Path | None
     with RowWriter(Path(folder.name), (len(own.names),), () if own.target.is_classes else None) as writer:
         for batch in table.batches():
             rows = range(num_read + 1, num_read + 1 + len(batch))
-            writer.write(own.encode(batch, rows=rows), own.target.read(batch, rows=rows))
+            writer.write(own.encode(batch, unknown=unknown, rows=rows), own.target.read(batch, rows=rows))
             num_read += len(batch)
     classes = own.target.labels or None
     return FileData.of(writer.rows, names=own.names, target=own.target.title, classes=classes, held=folder)
