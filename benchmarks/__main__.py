@@ -50,10 +50,11 @@ BENCHMARKS = (
     "optimise",
     "which",
     "targets",
+    "scale",
     "uci",
     "tables",
 )
-LONG = ("nuts", "uci", "tables", "compression", "active", "optimise", "which")
+LONG = ("nuts", "uci", "tables", "compression", "active", "optimise", "which", "scale")
 
 
 def main() -> None:

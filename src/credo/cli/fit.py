@@ -169,15 +169,20 @@ def _config(path: Path | None, given: dict[str, Any], settings: list[str] | None
 
 def _describe(voice: Voice, prepared: "Prepared") -> None:
     """Say what is about to be fitted, and to what."""
-    from credo.runs import likelihood_in_words, prior_in_words, unlabelled_in_words  # lazy: imports JAX
+    from credo.data import Data, FileData  # lazy: imports JAX
+    from credo.runs import likelihood_in_words, prior_in_words, unlabelled_in_words
 
     encoding, config = prepared.encoding, prepared.config
-    rounded = "" if prepared.data.x.dtype == "float64" else ", held in single precision because they are many"
-    voice.say(f"{config.data}: {prepared.data.size:,} rows{rounded}")
-    if said := unlabelled_in_words(prepared.data, config):
+    data = prepared.data
+    if isinstance(data, FileData):
+        rounded = ", too many for memory: they stay in a file, and minibatches are read from it"
+    else:
+        rounded = "" if data.x.dtype == "float64" else ", held in single precision because they are many"
+    voice.say(f"{config.data}: {data.size:,} rows{rounded}")
+    if isinstance(data, Data) and (said := unlabelled_in_words(data, config)):
         voice.say(said)
     voice.table(("column", "what was done with it"), encoding.says_in_short)
-    bound = prepared.model.bind(prepared.data)
+    bound = prepared.model.bind(data)
     voice.say(f"Task: {encoding.target.says}")
     if said := likelihood_in_words(config):
         voice.say(f"Likelihood: {said}")

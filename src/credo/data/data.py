@@ -4,7 +4,7 @@ import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from credo._precision import working_precision
 from credo.data.belonging import as_counts, as_groups, as_times, held_out, one_each, share_of
 from credo.data.censoring import as_censored, joined
+from credo.data.described import described
 from credo.data.from_torch import arrays_of
 from credo.data.missing import has_target, is_observed
 from credo.data.names import labels_of, order_of, per_column
@@ -23,8 +24,6 @@ from credo.data.scaling import Scaling, fitted
 from credo.data.targets import as_labels, as_numbers, as_targets, class_names
 from credo.typing import Batch
 
-if TYPE_CHECKING:
-    from credo.data.file_data import FileData
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -155,11 +154,8 @@ class Data:
         return cls(x, y, **{"classes": classes} | options)
 
     @staticmethod
-    def open(source: Any, **options: Any) -> "FileData":
-        """Rows in files that need not fit into memory: a Parquet, Arrow or .npy file, a folder, or a pair (x, y).
-
-        The options are those of `credo.data.FileData.open`: `target`, `standardise`, `drop`, `share`, ….
-        """
+    def open(source: Any, **options: Any) -> Any:
+        """Rows in files that need not fit into memory, with the options of `credo.data.FileData.open`."""
         from credo.data.file_data import FileData  # which stands on this class
 
         return FileData.open(source, **options)
@@ -375,17 +371,7 @@ class Data:
         return self.partition(~in_test, in_test)
 
     def __repr__(self) -> str:
-        names = self.names or ()
-        columns = ", ".join(names) if 0 < len(names) <= 4 else f"shape {self.x.shape[1:]}"
-        known = self.y[self.observed]
-        kind = "float" if self.y.dtype.kind == "f" else f"labels {known.min()} to {known.max()}"
-        target = " ".join(filter(None, [self.target, f"[{self.unit}]" if self.unit else None, kind]))
-        outputs = f" × {self.y.shape[1]}" if self.y.ndim == 2 else ""
-        scaled = "" if self.scaling.is_identity else "; standardised"
-        num_bare, num_censored = self.size - self.num_labelled, 0 if self.censored is None else self.censored.sum()
-        rows = f"{self.size} rows" + (f", {num_bare} unlabelled" if num_bare else "")
-        rows += f", {num_censored} censored" if num_censored else ""
-        return f"Data({rows}; x: {columns}; y: {target}{outputs}{scaled})"
+        return described(self)
 
     def _changed(self, **changes: Any) -> "Data":
         """A copy with some fields changed, not checked again."""

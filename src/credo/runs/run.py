@@ -23,7 +23,7 @@ from credo._folders import NEXT, holds_a_run, locked, opened, read_whole
 from credo._manifest import Manifest
 from credo._text import nearest
 from credo._version import __version__
-from credo.data import Data
+from credo.data import Data, FileData
 from credo.evaluation.check import Check, in_lines
 from credo.evaluation.evaluate import Scores, evaluate
 from credo.inference.auto import Choice, choose
@@ -37,6 +37,7 @@ from credo.posterior import Posterior
 from credo.posterior.loading import read_posterior
 from credo.runs.calibration import Calibration
 from credo.runs.config import CONFIG, Config
+from credo.runs.from_file import ROWS_JUDGED, in_file, some_of
 from credo.runs.history import UPDATES, Update, read_updates, to_json
 from credo.runs.likelihood import settled_likelihood, task_of
 from credo.runs.prior import prior_in_words, prior_of
@@ -49,6 +50,7 @@ from credo.tables.frames import TableFile, as_table
 from credo.tables.predictions import FarRows, prediction_frame, regrouped
 from credo.tables.roles import ROLES, Precisions
 from credo.tables.source import Source
+from credo.tables.streamed import file_data, is_too_large
 from credo.tables.table import Table
 
 COLUMNS = "columns.json"
@@ -72,7 +74,7 @@ class Prepared:
 
     config: Config
     encoding: Encoding
-    data: Data
+    data: Data | FileData
     model: Model
     choice: Choice
 
@@ -99,10 +101,18 @@ class Prepared:
             checkpoint=Place(target, files_of(self.config, self.encoding), overwrite),
             resume=resume,
         )
-        held_out = self.data.split(self.choice.validation)[1] if self.choice.validation else None
-        interrupted = posterior.provenance.interrupted
-        verdict = None if interrupted else judged(target, posterior, self.data, held_out, progress=progress)
+        interrupted, verdict = posterior.provenance.interrupted, None
+        if not interrupted:
+            seen, held_out = self._to_judge
+            verdict = judged(target, posterior, seen, held_out, progress=progress)
         return Run(target, self.config, self.encoding, posterior, verdict=verdict)
+
+    @property
+    def _to_judge(self) -> tuple[Data, Data | None]:
+        """Rows of the fit, and those that training was only stopped by; of rows in a file some from anywhere."""
+        if isinstance(self.data, FileData):
+            return some_of(self.data, ROWS_JUDGED), None
+        return self.data, self.data.split(self.choice.validation)[1] if self.choice.validation else None
 
     def _require_same(self, folder: Path) -> None:
         """Refuse to go on with the run of another config, and say what differs."""
@@ -214,8 +224,11 @@ class Run:
         far.warn()
 
     def evaluate(self, file: TableFile, *, unknown: Unknown = "error") -> Scores:
-        """Every score on a test table."""
-        return evaluate(self.posterior, self.test_data(file, unknown=unknown))
+        """Every score on a test table, which stays in a file where memory has no room for it."""
+        table = self.table(file)
+        if is_too_large(self.encoding, table):
+            return evaluate(self.posterior, file_data(self.encoding, table, unknown=unknown))
+        return evaluate(self.posterior, self.encoding.data(table, unknown=unknown))
 
     def test_data(self, file: TableFile, *, unknown: Unknown = "error") -> Data:
         """A test table as numbers."""
@@ -250,9 +263,12 @@ def prepare(config: Config) -> Prepared:
         )
     encoding = encoding_of(config, table)
     config = replace(config, network=_settled_network(config, encoding))
-    data = encoding.training_data(table)
-    config = settled_likelihood(config, encoding, data)
-    model = model_of(config, encoding, data)
+    if is_too_large(encoding, table):
+        data, seen, config = in_file(config, encoding, table)
+    else:
+        data = seen = encoding.training_data(table)
+    config = settled_likelihood(config, encoding, seen)
+    model = model_of(config, encoding, seen)
     choice = chosen(config, model, data)
     settled = replace(
         config,

@@ -11,7 +11,7 @@ import polars as pl
 from credo._checks import require_one_of
 from credo.tables.cells import clean, dates, numbers, words
 from credo.tables.column import ALL_ROWS, Column, RowNumbers, Unknown
-from credo.tables.learning import Summary, not_a_number
+from credo.tables.learning import Kept, Summary, not_a_number
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class Time(Role):
             raise ValueError(
                 f"column {seen.name!r} cannot order the rows in time: it holds {seen.kind}, neither dates nor numbers"
             )
-        ends = [getattr(np, end)(np.concatenate(seen.values[seen.kind])) for end in ("min", "max")]
+        ends = [seen.values[seen.kind].low, seen.values[seen.kind].high]
         is_date = seen.kind == "dates"
         shown = [str(np.datetime64(int(end), "us").astype("datetime64[D]")) if is_date else f"{end:g}" for end in ends]
         return cls(seen.name, seen.num_missing, are_dates=is_date, first=shown[0], last=shown[1])
@@ -144,8 +144,8 @@ class Counts(Role):
 
     @classmethod
     def learn(cls, seen: Summary) -> "Counts":
-        values = _numbers_of(seen, "cannot count how often rows were seen")
-        return cls(seen.name, seen.num_missing, least=float(values.min()), most=float(values.max()))
+        kept = _numbers_of(seen, "cannot count how often rows were seen")
+        return cls(seen.name, seen.num_missing, least=float(kept.low), most=float(kept.high))
 
     @property
     def says(self) -> str:
@@ -182,10 +182,10 @@ class Precisions(Role):
 
     @classmethod
     def learn(cls, seen: Summary) -> "Precisions":
-        values = _numbers_of(seen, "cannot say how precisely rows were measured")
-        known = values[values > 0]  # what is not is refused with its row
+        kept = _numbers_of(seen, "cannot say how precisely rows were measured")
+        known = kept.some[kept.some > 0]  # what is not is refused with its row
         typical = float(f"{np.exp(np.log(known).mean()):.7g}") if len(known) else 1.0
-        return cls(seen.name, seen.num_missing, least=float(values.min()), most=float(values.max()), typical=typical)
+        return cls(seen.name, seen.num_missing, least=float(kept.low), most=float(kept.high), typical=typical)
 
     @property
     def says(self) -> str:
@@ -209,13 +209,13 @@ class Precisions(Role):
 ROLES: dict[str, type[Role]] = {role.kind: role for role in (Group, Time, Counts, Precisions)}
 
 
-def _numbers_of(seen: Summary, cannot: str) -> np.ndarray:
+def _numbers_of(seen: Summary, cannot: str) -> Kept:
     """The cells of a column of numbers; else an error that says which cell is none."""
     if seen.kind != "numbers":
         text = seen.kind == "words" and seen.levels
         held = f"{seen.kind}, such as {not_a_number(seen.levels)!r}" if text else seen.kind
         raise ValueError(f"column {seen.name!r} {cannot}: it holds {held}")
-    return np.concatenate(seen.values["numbers"])
+    return seen.values["numbers"]
 
 
 def roles_of(seen: Mapping[str, Summary], roles: Mapping[str, str]) -> tuple[Role, ...]:

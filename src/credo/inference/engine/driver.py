@@ -138,7 +138,7 @@ class Driver:
         sizes = (self.max_records, self.max_draws)
         static = (self.method, self.model, self.plan, sizes, isinstance(unit, Group))
         span = np.array([_chains_of(unit)[0].step, num_records, thin], np.int32)
-        ahead = None if self.feed is None else self.feed.ahead(unit, num_records * thin)
+        ahead = None if self.feed is None else unit.lane.whole(self.feed.ahead(unit, num_records * thin))
         with unit.lane.at_work():
             return compiled.chunk(*static, unit.key, unit.state, unit.data, unit.rows, span, ahead)
 

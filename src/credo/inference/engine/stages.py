@@ -36,9 +36,7 @@ class FitStages:
         mesh: the devices of all runs.
     """
 
-    def __init__(
-        self, folder: Path | None = None, *, progress: bool | None = None, mesh: Mesh | None = None
-    ) -> None:
+    def __init__(self, folder: Path | None = None, *, progress: bool | None = None, mesh: Mesh | None = None) -> None:
         self.folder, self.progress, self.mesh = folder, progress, mesh
         self.num_stages = 0
         self.seconds = 0.0  # of all runs, also of those that an earlier process has done
