@@ -9,8 +9,8 @@ do at the command line (`credo.tables`), and `features_.says` tells how.
 `partial_fit` learns row after row of a stream, with `credo.online`: what is known is the prior of the next rows. It is
 there for methods that leave a distribution over the weights to go on from.
 
-`sample_weight` says how often each row was seen: its likelihood to that power, as `credo.Data(…, counts=…)` has it, and
-not the precision of its target. Sums in another order have the seven equal digits that scikit-learn's check of it asks
+`sample_weight` says how often each row was seen: its likelihood to that power, as `credo.Data(…, counts=…)` has it. How
+precisely the target of a row was measured is another thing, `fit(X, y, precisions=w)`: noise of variance σ²/w. Sums in another order have the seven equal digits that scikit-learn's check of it asks
 for in double precision: `with jax.enable_x64(True)`.
 """
 
@@ -75,9 +75,9 @@ class _Estimator(BaseEstimator):
         tags.input_tags.sparse = tags.input_tags.string = tags.input_tags.categorical = tags.input_tags.allow_nan = True
         return tags
 
-    def _fit_posterior(self, x: Any, y: np.ndarray, sample_weight: Any, censored: Any = None) -> Self:
+    def _fit_posterior(self, x: Any, y: np.ndarray, sample_weight: Any, **of_rows: Any) -> Self:
         self.__dict__.pop("learner_", None)
-        data = self._first_data(x, y, censored)
+        data = self._first_data(x, y, **of_rows)
         if sample_weight is not None:
             data = replace(data, counts=_check_sample_weight(sample_weight, y, ensure_non_negative=True))
         self.posterior_ = fit(
@@ -105,15 +105,15 @@ class _Estimator(BaseEstimator):
         chosen = choose(self._model(data), data).method
         return chosen if isinstance(chosen, ClosedForm) else Laplace()
 
-    def _first_data(self, x: Any, y: np.ndarray, censored: Any = None) -> Data:
+    def _first_data(self, x: Any, y: np.ndarray, **of_rows: Any) -> Data:
         """The rows that say what the columns are."""
         self.features_, numbers = Features.learn(x).fitted(x, y, self._class_names or ())
-        return self._data(numbers, y, censored)
+        return self._data(numbers, y, **of_rows)
 
-    def _data(self, x: np.ndarray, y: np.ndarray, censored: Any = None) -> Data:
+    def _data(self, x: np.ndarray, y: np.ndarray, **of_rows: Any) -> Data:
         has_names = hasattr(self, "feature_names_in_") or not self.features_.are_plain
         names = self.features_.names if has_names else None
-        return Data(x, y, standardise=self.standardise, names=names, classes=self._class_names, censored=censored)
+        return Data(x, y, standardise=self.standardise, names=names, classes=self._class_names, **of_rows)
 
     @property
     def _class_names(self) -> list[str] | None:
@@ -223,14 +223,17 @@ class BayesianRegressor(RegressorMixin, _Estimator):
         tags.target_tags.multi_output = True
         return tags
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, censored: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, censored: Any = None, precisions: Any = None) -> Self:
         """Infer the posterior from rows X, (rows, columns), and targets y, (rows,) or (rows, targets).
 
         Arguments:
             sample_weight: how often each row was seen, (rows,).
             censored: booleans, (rows,), True where y is only a lower bound of the target.
+            precisions: w of each row, (rows,), whose noise has the variance σ²/w. Predictions are of w = 1, and of others
+                by `predictive(X).with_precisions(w)`.
         """
-        return self._fit_posterior(*self._checked(X, y, reset=True), sample_weight, censored)
+        x, targets = self._checked(X, y, reset=True)
+        return self._fit_posterior(x, targets, sample_weight, censored=censored, precisions=precisions)
 
     @available_if(_goes_on)
     def partial_fit(self, X: Any, y: Any) -> Self:

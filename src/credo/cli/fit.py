@@ -15,6 +15,8 @@ from credo.cli.voice import (
     Group,
     Json,
     Monotone,
+    Overwrite,
+    Precisions,
     Quiet,
     Smooth,
     Strength,
@@ -82,6 +84,7 @@ def fit(
     group: Group = None,
     time: Time = None,
     counts: Counts = None,
+    precisions: Precisions = None,
     drop: Annotated[str | None, typer.Option(help="Columns not to use: id,name.")] = None,
     prior_scale: Annotated[
         float | None, typer.Option(help="σ of the weights' prior N(0, σ²), for networks but table. [default: 1]")
@@ -95,7 +98,7 @@ def fit(
     seed: Annotated[int | None, typer.Option(help="The same seed gives the same bits. [default: 0]")] = None,
     config: Annotated[Path | None, typer.Option(help="A TOML file with these settings; flags override it.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue a run that was stopped.")] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a run that is already there.")] = False,
+    overwrite: Overwrite = False,
     *,
     written: Written,
     as_json: Json = False,
@@ -120,6 +123,7 @@ def fit(
         "group": group,
         "time": time,
         "counts": counts,
+        "precisions": precisions,
         "drop": None if drop is None else tuple(name.strip() for name in drop.split(",")),
         "prior_scale": prior_scale,
         "monotone": None if monotone is None else directions(monotone),

@@ -4,7 +4,7 @@ import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -17,11 +17,14 @@ from credo.data.censoring import as_censored, joined
 from credo.data.from_torch import arrays_of
 from credo.data.missing import has_target, is_observed
 from credo.data.names import labels_of, order_of, per_column
+from credo.data.precisions import as_precisions, to_be_weighed, with_precisions
 from credo.data.rows import inputs_and_names, task_names, with_unlabelled
 from credo.data.scaling import Scaling, fitted
 from credo.data.targets import as_labels, as_numbers, as_targets, class_names
 from credo.typing import Batch
 
+if TYPE_CHECKING:
+    from credo.data.file_data import FileData
 
 @dataclass(frozen=True, eq=False, init=False)
 class Data:
@@ -52,6 +55,9 @@ class Data:
         times: (N,), numbers or dates: the rows that a split holds out are then the latest.
         counts: (N,), how often each row was seen: its likelihood to that power, so that 2 is the row twice. Any numbers
             from zero on; a row with 0 is left out. They are replicates, not precisions.
+        precisions: (N,), how precisely each row was measured: its noise has the variance σ²/w, σ² being that of a row
+            with w = 1. Numbers above zero, near 1 where the noise is learned; of a model with normal, Student's or
+            log-normal noise.
         columns: for each number of x the column of a table that it tells of, where one became several numbers.
 
     >>> data = Data([[1.0, 10.0], [3.0, 20.0]], [0.5, 1.5], standardise=True, names=["age", "dose"])
@@ -75,6 +81,7 @@ class Data:
     groups: np.ndarray | None
     times: np.ndarray | None
     counts: np.ndarray | None
+    precisions: np.ndarray | None
     columns: tuple[str, ...] | None
     scaling: Scaling = field(init=False)
     capacity: int | None = field(init=False)
@@ -97,12 +104,15 @@ class Data:
         groups: ArrayLike | None = None,
         times: ArrayLike | None = None,
         counts: ArrayLike | None = None,
+        precisions: ArrayLike | None = None,
     ) -> None:
         inputs, own_names = inputs_and_names(x, names)
         targets = as_targets(y)
         if censored is not None:
             targets = as_numbers(targets).astype(np.result_type(targets.dtype, np.float32))
             censored = as_censored(censored, targets)
+        if precisions is not None and classes is None:
+            targets = to_be_weighed(targets)
         if len(inputs) != len(targets):
             raise ValueError(f"x has {len(inputs)} rows and y has {len(targets)}; pass one row of each per observation")
         if classes is not None:
@@ -127,6 +137,7 @@ class Data:
             groups=as_groups(groups, len(inputs)),
             times=as_times(times, len(inputs)),
             counts=often,
+            precisions=None if precisions is None else as_precisions(precisions, len(inputs)),
             scaling=fitted(inputs, targets, often, but_last=tasks is not None) if standardise else Scaling(),
             capacity=None,
         )
@@ -143,10 +154,24 @@ class Data:
         x, y, classes = arrays_of(dataset, columns)
         return cls(x, y, **{"classes": classes} | options)
 
+    @staticmethod
+    def open(source: Any, **options: Any) -> "FileData":
+        """Rows in files that need not fit into memory: a Parquet, Arrow or .npy file, a folder, or a pair (x, y).
+
+        The options are those of `credo.data.FileData.open`: `target`, `standardise`, `drop`, `share`, ….
+        """
+        from credo.data.file_data import FileData  # which stands on this class
+
+        return FileData.open(source, **options)
+
     @property
     def size(self) -> int:
         """The number of rows, with and without a target."""
         return len(self.x)
+
+    def probes(self, num: int) -> np.ndarray:
+        """So many inputs at equal distances, or all, in the user's units."""
+        return self.x[np.linspace(0, self.size - 1, min(num, self.size)).round().astype(int)]
 
     @cached_property
     def observed(self) -> np.ndarray:
@@ -176,8 +201,8 @@ class Data:
 
     @property
     def scaled_outcomes(self) -> np.ndarray:
-        """The same as models take them, in standardised units."""
-        return joined(self.scaling.targets(self.y), self.censored)
+        """The same as models take them, in standardised units; a last column holds precisions, if there are any."""
+        return with_precisions(joined(self.scaling.targets(self.y), self.censored), self.precisions)
 
     @property
     def has_gaps(self) -> bool:
@@ -292,6 +317,10 @@ class Data:
         whole = (self, *others)
         known = [name for name in PER_ROW if all(getattr(one, name) is not None for one in whole)]
         joined = {name: np.concatenate([getattr(one, name) for one in whole]) for name in ("x", "y", *known)}
+        for name in ("counts", "precisions"):  # one each, where nothing is said
+            if any(getattr(one, name) is not None for one in whole):
+                own = (np.ones(one.size) if (said := getattr(one, name)) is None else said for one in whole)
+                joined[name] = np.concatenate(list(own))
         return self._changed(**(dict.fromkeys(PER_ROW) | joined))
 
     def arranged(self, columns: Sequence[str] | None) -> "Data":
@@ -378,6 +407,6 @@ class Data:
 
 
 # What rows may have beside x and y.
-PER_ROW = ("censored", "groups", "times", "counts")
+PER_ROW = ("censored", "groups", "times", "counts", "precisions")
 # What is computed from the rows: a copy may be about to change, and computes it anew.
 _DERIVED = ("_batches", "observed", "labelled")

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from credo._checks import require_positive
-from credo.data import Data
+from credo.data import Data, FileData
 from credo.inference.closed_form.affine import has_closed_form
 from credo.inference.closed_form.closed_form import ClosedForm
 from credo.inference.ensemble.deep_ensemble import DeepEnsemble
@@ -87,7 +87,7 @@ class Choice:
     validation: float | None = None
 
 
-def choose(model: Model, data: Data, *, budget: float | None = None) -> Choice:
+def choose(model: Model, data: Data | FileData, *, budget: float | None = None) -> Choice:
     """A method for a model and data, by their sizes and by what the model asks for.
 
     Arguments:
@@ -103,6 +103,9 @@ def choose(model: Model, data: Data, *, budget: float | None = None) -> Choice:
     bound = model if model.rows is not None else model.bind(data)
     num_points = sum(bound.constants[name].shape[0] for name in bound.summed_inputs)
     num_rows = data.num_labelled
+    if isinstance(data, FileData):
+        choice = _of_files(bound, num_rows)
+        return replace(choice, why=f"{_count(num_rows, 'row')} in files, read in minibatches: {choice.why}")
     is_table = isinstance(_base_prior(bound), Table)
     if budget is not None and not is_table:
         raise ValueError(
@@ -140,6 +143,18 @@ def rules() -> dict[str, str]:
         f"up to {MAX_PARAMETERS_OF_ENSEMBLES:,} parameters": "deep_ensemble on minibatches",
         "beyond": "laplace of the last layer, on minibatches; swag for a program without a network",
     }
+
+
+def _of_files(model: Model, num_rows: int) -> Choice:
+    """Of rows in files, a method that sees nothing but minibatches."""
+    training = replace(_training(num_rows), batch_size=BATCH_SIZE)
+    if model.has_local_latents or model.xi_template or model.points:
+        method = replace(_variational(num_rows), batch_size=BATCH_SIZE)
+        return Choice(method, "variational inference learns what the model leaves open")
+    if model.num_parameters <= MAX_PARAMETERS_OF_ENSEMBLES:
+        return Choice(DeepEnsemble(training, members=MEMBERS), "an ensemble of five is trained")
+    swag = SWAG(num_steps=2 * training.num_steps, num_warmup=training.num_steps, batch_size=BATCH_SIZE)
+    return Choice(swag, "too many weights to train more than once, so SWAG fits a Gaussian to the end of one training")
 
 
 def _by_needs(model: Model, num_rows: int) -> Choice | None:

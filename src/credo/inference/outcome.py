@@ -33,6 +33,9 @@ class Stages(Protocol):
     def run(self, method: Any, model: Model, data: Batch, **options: Any) -> "Outcome":
         """A run of the engine."""
 
+    def shared(self, data: Batch) -> Batch:
+        """Data for sums over all rows: each device has a share of them."""
+
     def conclude(self, name: str, model: Model, make: Callable[["Stages"], P]) -> P:
         """A posterior that takes long to compute; what is run on the way is run by the stages that `make` is given."""
 

@@ -21,6 +21,7 @@ from credo.models.sites import (
     log_density,
 )
 from credo.models.traced import Traced
+from credo.predictive.sharpened import refuse_precisions, sharpened
 from credo.typing import Theta
 
 
@@ -59,6 +60,13 @@ def check_prior(dependencies: Mapping[str, frozenset[str]]) -> None:
                 "credo.Model(program, inputs={'u': points}) with program(x, y=None, *, u) (inputs={'u': 'training'} "
                 "for the training inputs), or move the site into the plate"
             )
+
+
+def check_precisions(model: Traced) -> None:
+    """Refuse precisions of targets whose law has no noise of its own for them to scale."""
+    if model.summed_sites or model.has_local_latents or model.views is not None or len(model.predictable) > 1:
+        refuse_precisions("the likelihood of the model is a mixture, not a noise around one function")
+    model._look(lambda trace: sharpened(law := trace["y"]["fn"], jnp.ones(law.batch_shape[:1])))
 
 
 def check_values(model: Traced) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 
 from credo import random
 from credo._schema import reading, require_weights
-from credo.data import Data, Scaling
+from credo.data import Data, FileData, Scaling
 from credo.diagnostics import Diagnostics
 from credo.diagnostics.ensemble import diagnose_ensemble
 from credo.models.program import Model
@@ -60,7 +60,7 @@ class Mixture(BasePosterior):
             raise ValueError(f"weights must be {num} numbers of at least zero that add up to one, got {self.weights}")
         object.__setattr__(self, "weights", weights)
 
-    def placed(self, data: Data) -> Self:
+    def placed(self, data: Data | FileData) -> Self:
         """This posterior with what it must know of the data it came from."""
         members = tuple(member.placed(data) for member in self.members)
         return replace(self, members=members, provenance=replace(self.provenance, num_data=data.num_labelled))

@@ -12,7 +12,7 @@ from credo.data import Data
 from credo.diagnostics import ChainDiagnostics
 from credo.evaluation.calibrated import held_out_calibration
 from credo.evaluation.check import verdict_of
-from credo.evaluation.checks import rows_for
+from credo.evaluation.checks import predicted, rows_for
 from credo.evaluation.evaluate import Scores, evaluate
 from credo.evaluation.recalibration import Recalibrated
 from credo.plot import style
@@ -65,7 +65,7 @@ def report(
         raise ValueError(f"path is {str(path)!r}; name an .html file, or a folder")
     found = scores or evaluate(posterior, test, outside=outside)
     seen = posterior.about(found.of)
-    prediction = seen.predict(test.x)
+    prediction = predicted(seen, test)
     made = posterior.provenance
     lead = (
         f"{posterior.model.num_parameters:,} parameters, fitted to {made.num_data:,} rows by {made.method['name']} in "

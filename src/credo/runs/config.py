@@ -46,6 +46,8 @@ class Config:
         group: the column that says which rows belong together, "" for none: no split cuts a group.
         time: the column that orders the rows in time, "" for none: rows that are held out are the latest.
         counts: the column that says how often each row was seen, "" for none: its likelihood to that power.
+        precisions: the column that says how precisely each row was measured, w of the variance σ²/w of its noise, "" for
+            none; only ratios matter.
         drop: columns not to use.
         network: as in `credo.networks.from_text`; "table" is that of `credo.models.table`, with its prior and noise.
         prior_scale: σ of the prior N(0, σ²) of the weights; the scales of "table" are drawn.
@@ -77,6 +79,7 @@ class Config:
     group: str = ""
     time: str = ""
     counts: str = ""
+    precisions: str = ""
     drop: tuple[str, ...] = ()
     network: str = "table"
     prior_scale: float = 1.0

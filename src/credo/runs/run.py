@@ -47,7 +47,7 @@ from credo.tables.encoding import Encoding
 from credo.tables.files import open_table
 from credo.tables.frames import TableFile, as_table
 from credo.tables.predictions import FarRows, prediction_frame, regrouped
-from credo.tables.roles import ROLES
+from credo.tables.roles import ROLES, Precisions
 from credo.tables.source import Source
 from credo.tables.table import Table
 
@@ -166,7 +166,8 @@ class Run:
         warning counts the rows that are further than a tenth of it.
 
         Arguments:
-            file: with the columns of the training table; the target is not needed.
+            file: with the columns of the training table; the target is not needed. With a column of precisions, if the
+                fit had one, the noise is that of each row; without, that of a typical one.
             level: the probability between lower and upper.
             keep: columns to copy from the table.
             unknown: "error", or "missing" to treat new categories as missing.
@@ -180,10 +181,16 @@ class Run:
                 raise ValueError(f"{table.path} has no column {name!r} to keep{nearest(name, table.columns)}")
         if not 0 < level < 1:
             raise ValueError(f"level is {level}; it is a probability, between 0 and 1")
-        parts = ((rows.select(keep), x) for rows, x in self.encoding.inputs(table, unknown=unknown))
-        far = FarRows(self.encoding.names)
+        weighed = next((one for one in self.encoding.columns if isinstance(one, Precisions)), None)
+        weighed = weighed if weighed is not None and weighed.name in table.columns else None
+        named = list(dict.fromkeys([*keep, *([weighed.name] if weighed else [])]))
+        parts = ((rows.select(named), x) for rows, x in self.encoding.inputs(table, unknown=unknown))
+        far, done = FarRows(self.encoding.names), 0
         for kept, x in regrouped(parts, BATCH_ROWS):
-            prediction = self.posterior.predict(x)
+            prediction: Any = self.posterior.predict(x)
+            if weighed:
+                rows, done = range(done + 1, done + 1 + len(x)), done + len(x)
+                prediction = prediction.with_precisions(weighed.values(kept[weighed.name], rows))
             said = prediction_frame(prediction, self.encoding.target, level=level)
             if costs is not None:
                 said = said.with_columns(**decisions(prediction, costs, self.encoding.target.labels))
@@ -192,7 +199,7 @@ class Run:
                 said = said.with_columns(**self.calibration.columns(x, self.encoding.target))
             if twice := [name for name in keep if name in said.columns]:
                 raise ValueError(f"the column {twice[0]!r} cannot be kept: the predictions have one of that name")
-            yield kept.hstack(said) if keep else said
+            yield kept.select(keep).hstack(said) if keep else said
         far.warn()
 
     def evaluate(self, file: TableFile, *, unknown: Unknown = "error") -> Scores:

@@ -130,6 +130,10 @@ def _method(config: Config) -> Method:
             "the method of the run has settings that its config cannot hold, so it cannot go on",
             "fit again with method='laplace' or method='bayes_by_backprop'",
         )
+    if config.precisions:
+        raise NothingToGoOnFrom(
+            "rows of unequal precisions are not learned batch by batch", "fit again with method='laplace', to all rows"
+        )
     return build(config.method, config.settings)
 
 

@@ -145,7 +145,7 @@ class Summary:
     def _categorical(self) -> Column:
         num_levels, reason = len(self.levels), ""
         if self.too_many_levels:
-            example = _not_a_number(self.levels)
+            example = not_a_number(self.levels)
             reason = f"text of more than {MAX_LEVELS} different values, such as {example!r}: too many to learn from"
         elif num_levels > FEW_LEVELS and num_levels > MAX_LEVELS_PER_ROW * self.num_known:
             reason = f"text that hardly repeats ({num_levels} values in {self.num_known} cells), like a name"
@@ -166,7 +166,7 @@ def _median(values: np.ndarray) -> float:
     return float(f"{np.median(values):.7g}")
 
 
-def _not_a_number(levels: Counter[str]) -> str:
+def not_a_number(levels: Counter[str]) -> str:
     """The level that shows best why a column is text."""
     texts = pl.Series(sorted(levels))
     strange = texts.filter(numbers(texts).is_null())

@@ -11,7 +11,7 @@ import polars as pl
 from credo._checks import require_one_of
 from credo.tables.cells import clean, dates, numbers, words
 from credo.tables.column import ALL_ROWS, Column, RowNumbers, Unknown
-from credo.tables.learning import Summary
+from credo.tables.learning import Summary, not_a_number
 
 
 @dataclass(frozen=True)
@@ -123,9 +123,7 @@ class Counts(Role):
 
     @classmethod
     def learn(cls, seen: Summary) -> "Counts":
-        if seen.kind != "numbers":
-            raise ValueError(f"column {seen.name!r} cannot count how often rows were seen: it holds {seen.kind}")
-        values = np.concatenate(seen.values["numbers"])
+        values = _numbers_of(seen, "cannot count how often rows were seen")
         return cls(seen.name, seen.num_missing, least=float(values.min()), most=float(values.max()))
 
     @property
@@ -146,7 +144,56 @@ class Counts(Role):
         return found
 
 
-ROLES: dict[str, type[Role]] = {role.kind: role for role in (Group, Time, Counts)}
+@dataclass(frozen=True)
+class Precisions(Role):
+    """How precisely each row was measured: its noise has the variance σ²/w.
+
+    Only ratios matter: w is told in units of `typical`, the geometric mean of the rows of the fit, so that σ² is the
+    noise of a row like them.
+    """
+
+    kind: ClassVar[str] = "precisions"
+    argument: ClassVar[str] = "precisions"
+    read = staticmethod(numbers)
+    least: float = 1.0
+    most: float = 1.0
+    typical: float = 1.0
+
+    @classmethod
+    def learn(cls, seen: Summary) -> "Precisions":
+        values = _numbers_of(seen, "cannot say how precisely rows were measured")
+        known = values[values > 0]  # what is not is refused with its row
+        typical = float(f"{np.exp(np.log(known).mean()):.7g}") if len(known) else 1.0
+        return cls(seen.name, seen.num_missing, least=float(values.min()), most=float(values.max()), typical=typical)
+
+    @property
+    def says(self) -> str:
+        return (
+            f"precisions w, {self.least:g} to {self.most:g}: the noise of a row has the variance σ²/w, so that a row with "
+            f"twice as much has half of it; new rows without w are taken to have {self.typical:.4g}, as is typical"
+        )
+
+    def values(self, cells: pl.Series, rows: RowNumbers = ALL_ROWS) -> np.ndarray:
+        found = super().values(cells, rows)
+        bad = np.flatnonzero(~(np.isfinite(found) & (found > 0)))
+        if len(bad):
+            raise ValueError(
+                f"column {self.name!r}, the precisions, holds {found[bad[0]]:g} in row {rows[int(bad[0])]}; write w of the "
+                "variance σ²/w of its noise, above zero"
+            )
+        return found / self.typical
+
+
+ROLES: dict[str, type[Role]] = {role.kind: role for role in (Group, Time, Counts, Precisions)}
+
+
+def _numbers_of(seen: Summary, cannot: str) -> np.ndarray:
+    """The cells of a column of numbers; else an error that says which cell is none."""
+    if seen.kind != "numbers":
+        text = seen.kind == "words" and seen.levels
+        held = f"{seen.kind}, such as {not_a_number(seen.levels)!r}" if text else seen.kind
+        raise ValueError(f"column {seen.name!r} {cannot}: it holds {held}")
+    return np.concatenate(seen.values["numbers"])
 
 
 def roles_of(seen: Mapping[str, Summary], roles: Mapping[str, str]) -> tuple[Role, ...]:

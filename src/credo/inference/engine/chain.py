@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from credo._mesh import Lane
 from credo.typing import Array, Batch, Key, Tree
 
 
@@ -19,6 +20,7 @@ class Chain:
     state: Tree
     data: Batch
     rows: Array | None = None
+    lane: Lane = Lane()
     step: int = 0
     num_kept: int = 0
     records_per_chunk: int = 1
@@ -51,16 +53,20 @@ class Group:
     rows: Array | None
 
     @classmethod
-    def of(cls, chains: list[Chain], size: int, device: Any = None) -> "Group":
-        """Chains at step 0 as a group of a size, on a device of several."""
+    def of(cls, chains: list[Chain], size: int) -> "Group":
+        """Chains at step 0 as a group of a size, in the lane of the first."""
         filled = [*chains, *[chains[-1]] * (size - len(chains))]
         key = jnp.stack([chain.key for chain in filled])
         state, rows = side_by_side([(chain.state, chain.rows) for chain in filled])
-        return cls(chains, *jax.device_put((key, state, rows), device))
+        return cls(chains, *chains[0].lane.whole((key, state, rows)))
 
     @property
     def data(self) -> Batch:
         return self.chains[0].data
+
+    @property
+    def lane(self) -> Lane:
+        return self.chains[0].lane
 
 
 def side_by_side(trees: list[Tree]) -> Tree:

@@ -6,29 +6,35 @@ the step number only, so the draws are the same bits whatever the chunk size.
 
 Chains do not wait for each other: lock-step chains would all pay for the longest trajectory. Each runs a program
 of its own in a pool of threads (compiled code does not hold the interpreter's lock), with a worker per core, or
-per device where there are several. Where all steps cost the same and the network is small, there is nothing to wait
-for, and most of a step is overhead: each worker then takes a `Group` of chains as one axis of one program.
+per lane where there are several devices: those of a lane compute one chain together, each a share of the rows.
+Where all steps cost the same and the network is small, there is nothing to wait for, and most of a step is
+overhead: each worker then takes a `Group` of chains as one axis of one program.
 """
 
 import time
 import warnings
+from collections import deque
 from collections.abc import Sequence
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
 import jax
 import numpy as np
+from jax.sharding import Mesh
 
 from credo import random
 from credo._machine import available_cores
+from credo._mesh import Lane, lanes_of
 from credo._precision import for_threads
 from credo._progress import StepBar
 from credo._stopping import STOP
+from credo.data import FileData
 from credo.inference.engine import compiled
 from credo.inference.engine.chain import Chain, Group, Result, side_by_side
 from credo.inference.engine.checkpoint import Stage
+from credo.inference.engine.feed import Feed
 from credo.inference.method import Method
 from credo.inference.outcome import NonFiniteError, Outcome
 from credo.inference.plan import Plan
@@ -47,11 +53,23 @@ BYTES_PER_CHUNK = 2**22
 class Driver:
     """Runs a method on a model: compiles its chunk once, and keeps all chains moving."""
 
-    def __init__(self, method: Method, model: Model, plan: Plan, records_per_chunk: int) -> None:
-        self.method, self.model, self.plan = method, model, plan
+    def __init__(
+        self,
+        method: Method,
+        model: Model,
+        plan: Plan,
+        records_per_chunk: int,
+        mesh: Mesh | None = None,
+        feed: Feed | None = None,
+    ) -> None:
+        self.method, self.model, self.plan, self.feed = method, model, plan, feed
         self.max_records = self.max_draws = records_per_chunk
-        self.devices = jax.local_devices()
-        self.num_workers = len(self.devices) if len(self.devices) > 1 else available_cores()
+        self.lanes = lanes_of(mesh, plan.num_chains)
+        # Programs that run at once on one device share its cores; of several devices, each has one at a time, and all
+        # that work together have the same one.
+        is_alone = sum(max(1, len(lane.devices)) for lane in self.lanes) == 1
+        self.workers_per_lane = available_cores() if is_alone else 1
+        self.num_workers = self.workers_per_lane * len(self.lanes)
 
     def group_size(self, held_out: Batch | None = None) -> int:
         """How many chains share a program: one, unless they can run in lock-step and it pays.
@@ -60,19 +78,25 @@ class Driver:
         """
         return 1 if held_out is not None else self.plan.group_size(self.model.num_parameters, self.num_workers)
 
-    def device(self, worker: int) -> Any:
-        """Where a worker computes; None for the only device there is."""
-        return self.devices[worker % len(self.devices)] if len(self.devices) > 1 else None
+    def lane(self, worker: int) -> Lane:
+        """Where a worker computes."""
+        return self.lanes[worker % len(self.lanes)]
+
+    def placed(self, lane: Lane, data: Batch) -> Batch:
+        """Data where a lane needs them: each device has a share of the rows, or all where steps choose some of them."""
+        takes_all = self.plan.batch_size is None and self.plan.rows == "all"
+        return lane.shared(data) if takes_all else lane.whole(data)
 
     def start(
         self, index: int, seed: int, theta: Theta | None, data: Batch, held_out: Batch | None, worker: int | None = None
     ) -> Chain:
-        """A chain at step 0, on the device of its worker, with keys of its own."""
-        device = self.device(index if worker is None else worker)
-        if device is not None:
-            theta, data, held_out = jax.device_put((theta, data, held_out), device)
-        key, state, rows = compiled.begin(self.method, self.model, random.key(seed), index, theta, data, held_out)
-        return Chain(index, key, state, data, rows, finished=bool(self.method.finished(state)))
+        """A chain at step 0, in the lane of its worker, with keys of its own."""
+        lane = self.lane(index if worker is None else worker)
+        theta, data, held_out = lane.whole(theta), self.placed(lane, data), lane.whole(held_out)
+        with lane.at_work():
+            begun = compiled.begin(self.method, self.model, random.key(seed), index, theta, data, held_out)
+        key, state, rows = begun
+        return Chain(index, key, state, data, rows, lane, finished=bool(self.method.finished(state)))
 
     def start_all(
         self, seed: int, starts: Theta | None, data: Batch, held_out: Batch | None, stage: Stage | None = None
@@ -89,7 +113,7 @@ class Driver:
             one.restore_states(members[first // size], self.plan)
         units: list[Chain | Group] = list(chains)
         if size > 1:
-            units = [Group.of(own, size, self.device(worker)) for worker, own in enumerate(members)]
+            units = [Group.of(own, size) for own in members]
         if stage is not None:
             stage.group_size = size
         if written:
@@ -102,29 +126,42 @@ class Driver:
         return chains, units
 
     def compile(self, units: Sequence[Chain | Group]) -> None:
-        """Compile before the threads start, by running a chunk of no steps on each device."""
+        """Compile before the threads start, by running a chunk of no steps in each lane."""
         draw = jax.eval_shape(partial(self.method.draw, self.model), _chains_of(units[0])[0].state)
         bytes_per_draw = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(draw))
         bytes_per_draw *= len(_chains_of(units[0]))
         self.max_draws = max(1, min(self.max_records, BYTES_PER_CHUNK // max(bytes_per_draw, 1)))
-        for unit in [unit for unit in units if not _chains_of(unit)[0].finished][: len(self.devices)]:
+        for unit in [unit for unit in units if not _chains_of(unit)[0].finished][: len(self.lanes)]:
             jax.block_until_ready(self.chunk(unit, num_records=0, thin=1))
 
     def chunk(self, unit: Chain | Group, *, num_records: int, thin: int) -> tuple[Tree, Tree, Any]:
         sizes = (self.max_records, self.max_draws)
         static = (self.method, self.model, self.plan, sizes, isinstance(unit, Group))
         span = np.array([_chains_of(unit)[0].step, num_records, thin], np.int32)
-        return compiled.chunk(*static, unit.key, unit.state, unit.data, unit.rows, span)
+        ahead = None if self.feed is None else self.feed.ahead(unit, num_records * thin)
+        with unit.lane.at_work():
+            return compiled.chunk(*static, unit.key, unit.state, unit.data, unit.rows, span, ahead)
 
     def drive(self, units: Sequence[Chain | Group], bar: StepBar, stage: Stage | None = None) -> bool:
         """Keep all workers busy until every chain has finished; True if Ctrl-C came first."""
         chains = [chain for unit in units for chain in _chains_of(unit)]
         interrupted = False
+        waiting: dict[Lane, deque[Chain | Group]] = {lane: deque() for lane in self.lanes}
+        for unit in units:
+            if not _chains_of(unit)[0].finished:
+                waiting[unit.lane].append(unit)
+        running: dict[Future[None], Chain | Group] = {}
         with bar, ThreadPoolExecutor(min(self.num_workers, len(units))) as pool:
             advance = for_threads(self.advance)
-            # A chain goes to the back of the queue after each chunk, so that all of them advance together.
-            running = {pool.submit(advance, unit): unit for unit in units if not _chains_of(unit)[0].finished}
+
+            def begin_next(lane: Lane) -> None:
+                if waiting[lane]:
+                    unit = waiting[lane].popleft()
+                    running[pool.submit(advance, unit)] = unit
+
             try:
+                for lane in self.lanes * self.workers_per_lane:
+                    begin_next(lane)
                 while running:
                     STOP.raise_if_asked()
                     for future in wait(running, return_when=FIRST_COMPLETED).done:
@@ -134,7 +171,9 @@ class Driver:
                         if stage is not None:
                             stage.note(_chains_of(unit))
                         if not _chains_of(unit)[0].finished:
-                            running[pool.submit(advance, unit)] = unit
+                            # To the back of the queue, so that all chains advance together.
+                            waiting[unit.lane].append(unit)
+                        begin_next(unit.lane)
             except BaseException as error:
                 for future in running:
                     future.cancel()
@@ -167,6 +206,7 @@ class Driver:
         thin = 1 if warming_up else plan.thin
         # The draws of a warm-up are not kept, and need no room.
         room = self.max_records if warming_up else self.max_draws
+        room = room if self.feed is None else min(room, self.feed.num_steps // thin)
         num_records = min(first.records_per_chunk, left, room)
         began = time.perf_counter()
         state, draws, infos = jax.block_until_ready(self.chunk(unit, num_records=num_records, thin=thin))
@@ -217,7 +257,9 @@ def run(
     held_out: Batch | None = None,
     progress: bool | None = None,
     stage: Stage | None = None,
+    mesh: Mesh | None = None,
     records_per_chunk: int = RECORDS_PER_CHUNK,
+    files: FileData | None = None,
 ) -> Outcome:
     """Run all chains of a method to their end, or to Ctrl-C.
 
@@ -227,17 +269,20 @@ def run(
         held_out: data to stop early by.
         progress: a live bar on stderr; by default where stderr is a terminal.
         stage: where the run is written down as it goes, and may go on from.
+        mesh: the devices: chains along one axis, rows of the data along the other.
         records_per_chunk: the longest chunk; the result does not depend on it.
+        files: where the rows are, if `data` are but some of them.
     """
     plan, data = plan or method.plan(), model.with_inputs(data)
     began = time.perf_counter()
-    driver = Driver(method, model, plan, records_per_chunk)
-    chains, units = driver.start_all(seed, starts, data, held_out, stage)
-    driver.compile(units)
-    bar = StepBar(type(method).__name__, plan.num_chains * plan.num_steps, show=progress)
-    # Without a place to write them down there is nothing to save of the chains.
-    with STOP.heard() if stage is not None else nullcontext():
-        interrupted = driver.drive(units, bar, stage)
+    with nullcontext() if files is None else Feed(files, plan, seed) as feed:
+        driver = Driver(method, model, plan, records_per_chunk, mesh, feed)
+        chains, units = driver.start_all(seed, starts, data, held_out, stage)
+        driver.compile(units)
+        bar = StepBar(type(method).__name__, plan.num_chains * plan.num_steps, show=progress)
+        # Without a place to write them down there is nothing to save of the chains.
+        with STOP.heard() if stage is not None else nullcontext():
+            interrupted = driver.drive(units, bar, stage)
     before = stage.seconds_before if stage is not None else 0.0
     result = _collect(chains, data, before + time.perf_counter() - began, seed, interrupted)
     if interrupted:

@@ -11,8 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from jax.sharding import Mesh
+
 from credo._folders import unwritable
 from credo._manifest import is_saved
+from credo._mesh import Lane
 from credo._progress import working
 from credo.inference.engine import driver
 from credo.inference.engine.checkpoint import Stage
@@ -30,10 +33,13 @@ class FitStages:
     Arguments:
         folder: where they are written down; None for nowhere.
         progress: a live bar on stderr; by default where stderr is a terminal.
+        mesh: the devices of all runs.
     """
 
-    def __init__(self, folder: Path | None = None, *, progress: bool | None = None) -> None:
-        self.folder, self.progress = folder, progress
+    def __init__(
+        self, folder: Path | None = None, *, progress: bool | None = None, mesh: Mesh | None = None
+    ) -> None:
+        self.folder, self.progress, self.mesh = folder, progress, mesh
         self.num_stages = 0
         self.seconds = 0.0  # of all runs, also of those that an earlier process has done
 
@@ -41,7 +47,7 @@ class FitStages:
         """A run of the engine, with the options of `driver.run`."""
         folder = self._next()
         stage = None if folder is None else Stage(folder)
-        outcome = driver.run(method, model, data, progress=self.progress, stage=stage, **options)
+        outcome = driver.run(method, model, data, progress=self.progress, stage=stage, mesh=self.mesh, **options)
         self.seconds += outcome.seconds
         return replace(outcome, stages=self)
 
@@ -52,7 +58,7 @@ class FitStages:
             return load(folder, model=model)
         with working(f"Computing the {name}", show=self.progress):
             # Bars within would fight the spinner for the terminal.
-            found = make(FitStages(folder, progress=False))
+            found = make(FitStages(folder, progress=False, mesh=self.mesh))
         if folder is not None:
             try:
                 folder.mkdir(parents=True, exist_ok=True)
@@ -60,6 +66,10 @@ class FitStages:
             except OSError as error:
                 raise unwritable(folder, error) from error
         return found
+
+    def shared(self, data: Batch) -> Batch:
+        """Data for sums over all rows: each device of the mesh has a share of them."""
+        return data if self.mesh is None else Lane(tuple(self.mesh.devices.ravel())).shared(data)
 
     def _next(self) -> Path | None:
         self.num_stages += 1
