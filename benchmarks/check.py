@@ -29,7 +29,7 @@ from credo.posterior import Provenance
 RECORDED = Path(__file__).parent / "results" / "check.json"
 MOVED = 0.2
 NUM_ROUNDS = 12
-# (problem, doublings, trajectories)
+# Of each, the doublings of a trajectory, and how many of these are timed together.
 LEAPFROGS = ((SMALL, 8, 20), (MEDIUM, 6, 4))
 NUM_DRAWS, NUM_ROWS = 1_000, 1_000
 

@@ -120,18 +120,18 @@ def test_parameters_that_are_alike_have_one_mass() -> None:
     numbers = np.array([0, 0, 1, 2, 1])
     tuning = _warm_up(Adaptation(200, TARGET, is_dense=False, alike=numbers), 100, 0.0, np.array([1.0, 3, 1, 2, 2]))
     mass = np.asarray(tuning.inverse_mass)
-    assert mass[0] == mass[1] and mass[2] == mass[4]
+    assert mass[0] == mass[1]
+    assert mass[2] == mass[4]
     np.testing.assert_allclose(mass[[0, 2, 3]], [5, 2.5, 4], rtol=0.5)
 
 
 def test_hidden_units_are_alike_and_beliefs_tell_them_apart() -> None:
     data = credo.datasets.gap()
     model = credo.models.regression(credo.networks.MLP([4], out=1), noise=0.1).bind(data)
-    # head.bias, head.kernel, hidden.0.bias, hidden.0.kernel
+    # The bias and the kernel of the last layer, then those of the hidden one.
     np.testing.assert_array_equal(alike(model), [0, *[1] * 4, *[2] * 4, *[3] * 4])
     scales = {name: jnp.ones(leaf.shape) for name, leaf in model.template.items()}
     assert alike(Believed.of(model, Belief(scales, Diagonal(scales)))) is None
-
 
 
 TARGETS = {

@@ -9,9 +9,9 @@ follows Robbins and Monro (1951), and is the mean of the last window (Polyak and
 Stan's dual averaging moves log ε by ± 0.6 to the end. Acceptance is concave in log ε, so that the mean of such steps is
 too short: 0.88 to 0.94 of proposals were accepted where 0.8 had been asked for (docs/decisions.md).
 
-Parameters that the posterior does not tell apart, such as the weights of one input into all hidden units, have the same
+Parameters that the posterior does not tell apart, such as the weights of one input into all hidden units, have one
 variance. A chain sees each unit in the part that it plays for the time being; with masses that fit these parts, units
-that swap them, long after the warm-up, leave a step size that is far too long. So they get the same mass, where they do.
+that swap them, long after the warm-up, leave a step size that is far too long. So they get one mass, where they do.
 
 The schedule has a clock. It runs ahead where the warm-up has shown that nothing more is to be learned: to the last
 window, when the mass and the level of the log density are those of the window before; and to the end, when the
@@ -36,8 +36,8 @@ FIRST, MOST_FIRST, LAST = 0.15, 50, 0.4
 UNSETTLED = 25
 # Fewer draws tell nothing about a mass, nor about an acceptance.
 SHORTEST_WINDOW = 25
-# The mass is settled when its logarithm has changed by less, root mean square: chance makes 0.35 of 25 and 50 draws that
-# are independent. The second estimate is then off by 0.2, and the scales by a tenth.
+# The mass is settled when its logarithm has changed by less, root mean square: of 25 and 50 draws that are independent
+# chance makes 0.35. The second estimate is then off by 0.2, and the scales by a tenth.
 SETTLED_MASS = 0.4
 # The acceptance of a chain is known with this standard error: that of four chains with half of it.
 KNOWN_ACCEPTANCE = 0.01
