@@ -25,7 +25,6 @@ from credo.data.targets import as_labels, as_numbers, as_targets, class_names
 from credo.typing import Batch
 
 
-
 @dataclass(frozen=True, eq=False, init=False)
 class Data:
     """N rows of inputs x and targets y, in the user's units.
