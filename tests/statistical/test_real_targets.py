@@ -1,7 +1,7 @@
 """Real targets: how much the law that is found gains beside Gaussian noise."""
 
 import pytest
-from benchmarks.targets import absent, densities, exercises, strikes, wine
+from benchmarks.targets import absent, densities, strikes
 
 import credo
 from credo.models.found import found
@@ -12,11 +12,9 @@ from credo.models.found import found
     ("rows", "law", "margin"),
     [
         (absent(), "counts", 0.25),
-        (exercises("Jumps"), "counts", 0.25),
         (strikes(), "positive", 0.2),
-        (wine("color_intensity"), "positive", 0.1),
     ],
-    ids=["absent", "jumps", "strikes", "colour"],
+    ids=["absent", "strikes"],
 )
 def test_what_is_found_beats_gaussian_noise(rows, law, margin):
     """In nats a row of log-likelihood, each row left out in turn; no lower bound of an interval is negative."""
