@@ -194,7 +194,7 @@ def _mesh_of(data: Any) -> Mesh | None:
 
 def _put(sharding: NamedSharding, leaf: Any) -> Array:
     """A leaf on the devices of a sharding, of which other processes may have some: each puts its own."""
-    if sharding.is_fully_addressable or (isinstance(leaf, jax.Array) and not leaf.is_fully_addressable):
+    if sharding.is_fully_addressable:
         return jax.device_put(leaf, sharding)
     if isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
         return jax.random.wrap_key_data(_put(sharding, jax.random.key_data(leaf)), impl=jax.random.key_impl(leaf))
@@ -208,7 +208,7 @@ def _on_host(tree: Tree) -> Tree:
     def whole(leaf: Any) -> Array:
         if leaf.is_fully_addressable or leaf.is_fully_replicated:
             return leaf
-        return jax.device_put(leaf, NamedSharding(leaf.sharding.mesh, PartitionSpec()))
+        return jax.jit(everywhere)(leaf)
 
     return jax.device_get(jax.tree.map(whole, tree))
 

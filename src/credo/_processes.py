@@ -63,6 +63,11 @@ def from_first(make: Callable[[], T]) -> T:
     return value
 
 
+def by_one_of(mesh: Any) -> Callable[[Callable[[], T]], T]:
+    """How to do what is for one process alone, such as writing files, in a fit on that mesh: without one, directly."""
+    return from_first if mesh is not None else lambda do: do()
+
+
 @contextmanager
 def entered_by_first(context: AbstractContextManager[Any]) -> Iterator[None]:
     """What the first process alone opens and closes."""

@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +15,7 @@ from credo._compilation_cache import keep_programs
 from credo._folders import require_nothing_to_resume
 from credo._machine import memory_told
 from credo._mesh import as_mesh
-from credo._processes import entered_by_first, from_first, require_same
+from credo._processes import by_one_of, entered_by_first, require_same
 from credo.data import Data, as_data
 from credo.inference.auto import Choice, choose
 from credo.inference.engine.fit_folder import FitFolder, Place, identity_of
@@ -34,8 +34,6 @@ from credo.posterior.architectures import Architectures
 from credo.posterior.belief import Belief
 from credo.posterior.believed import Believed
 from credo.typing import Batch, Theta
-
-T = TypeVar("T")
 
 
 @memory_told("fitting", "take fewer rows, draws or chains, or a smaller network")
@@ -112,7 +110,7 @@ def fit(
         return job.fit_chosen(models, choice, several)
     folder = FitFolder(checkpoint, identity, resume=resume)
     # Of several processes, the first one reads and writes.
-    done = from_first if together else _done
+    done: Any = by_one_of(devices)
     with entered_by_first(folder) if together else folder:
         left = [choice.method.leaves(one, train) for one in models]
         finished = done(lambda: load(folder.folder, model=left if several else left[0]) if folder.is_finished else None)
@@ -249,10 +247,6 @@ class Job:
             raise KeyboardInterrupt("interrupted on the way to the starting points: nothing has been drawn yet")
         found: Any = first.posterior(model, outcome)
         return {name: leaf[:, -1] for name, leaf in found.theta.items()}
-
-
-def _done(do: Callable[[], T]) -> T:
-    return do()
 
 
 def _from_posterior(posterior: Any, model: Model, num: int) -> Theta:

@@ -9,14 +9,14 @@ With a folder each stage is written down as it goes, and done once: a fit that i
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from jax.sharding import Mesh
 
 from credo._folders import unwritable
 from credo._manifest import is_saved
 from credo._mesh import Lane
-from credo._processes import from_first
+from credo._processes import by_one_of
 from credo._progress import working
 from credo.inference.engine import driver
 from credo.inference.engine.checkpoint import Stage
@@ -26,8 +26,6 @@ from credo.models.program import Model
 from credo.posterior import load
 from credo.posterior.saving import write
 from credo.typing import Batch
-
-T = TypeVar("T")
 
 
 class FitStages:
@@ -55,19 +53,16 @@ class FitStages:
     def conclude(self, name: str, model: Model, make: Callable[["FitStages"], P]) -> P:
         """A posterior that takes long to compute."""
         folder = self._next()
-        known: P | None = self._of_all(lambda: _saved(folder, model))
+        done: Any = by_one_of(self.mesh)
+        known: P | None = done(lambda: _saved(folder, model))
         if known is not None:
             return known
         with working(f"Computing the {name}", show=self.progress):
             # Bars within would fight the spinner for the terminal.
             found = make(FitStages(folder, progress=False, mesh=self.mesh))
         if folder is not None:
-            self._of_all(lambda: _save(found, folder))
+            done(lambda: _save(found, folder))
         return found
-
-    def _of_all(self, do: Callable[[], T]) -> T:
-        """What is done with files: of several processes that fit together, by the first."""
-        return do() if self.mesh is None else from_first(do)
 
     def shared(self, data: Batch) -> Batch:
         """Data for sums over all rows: each device of the mesh has a share of them."""
