@@ -46,6 +46,7 @@ BENCHMARKS = (
     "drift",
     "labels",
     "optimise",
+    "processes",
     "which",
     "uci",
     "tables",

@@ -50,7 +50,9 @@ def difference(one: Any, other: Any) -> float:
     """The largest between their predictions, in units of their spread."""
     x = np.linspace(-2, 2, 9)
     ours, theirs = one.predict(x), other.predict(x)
-    return float(max(np.max(np.abs(getattr(ours, name) - getattr(theirs, name)) / theirs.std) for name in ("mean", "std")))
+    return float(
+        max(np.max(np.abs(getattr(ours, name) - getattr(theirs, name)) / theirs.std) for name in ("mean", "std"))
+    )
 
 
 if __name__ == "__main__":

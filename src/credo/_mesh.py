@@ -19,7 +19,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from credo._processes import losses_told
 from credo.typing import Array, Batch, Tree
 
 CHAINS, DATA = "chains", "data"
@@ -101,7 +100,7 @@ class Lane:
             return number
         by_device = NamedSharding(mesh, PartitionSpec(SHARES))
         proposed = jax.make_array_from_callback((len(self.devices),), by_device, lambda _: np.full(1, number, np.int32))
-        with self.at_work(), losses_told():
+        with self.at_work():
             return int(_least(proposed))
 
     def at_work(self) -> AbstractContextManager[Any]:

@@ -26,9 +26,7 @@ def free_port() -> int:
 
 def started(*arguments: object, **env: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "credo.cli", "fit", *map(str, arguments)]
-    return subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ | env
-    )
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ | env)
 
 
 def both(table: Path, out: Path, *arguments: object) -> list[subprocess.Popen[str]]:
@@ -112,11 +110,11 @@ def test_killed_process_ends_both_and_one_goes_on_to_the_same_bits(houses, tmp_p
         time.sleep(0.05)
     os.kill(worker_of(processes[killed]) if part == "worker" else processes[killed].pid, signal.SIGKILL)
     code, said = ends(processes[1 - killed])
-    assert code == LOST
+    assert code == LOST, said
     assert said.splitlines()[-1].startswith("credo: another process was lost"), said
     if part == "worker":
         code, said = ends(processes[killed])
-        assert code == LOST
+        assert code == LOST, said
         assert "this process was ended by SIGKILL" in said
     assert ends(started("--resume", "--out", run))[0] == 0
     assert ends(started(table, "--target", "price", "--out", tmp_path / "one", "--network", "mlp:4", *LONG))[0] == 0

@@ -129,7 +129,7 @@ def fit(
     }
     if resume and file is None and config is None:
         config = out / "config.toml"
-    given = {name: value for name, value in given.items() if value is not None}
+    settled: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     with together(Others(distributed, num_processes, process_id), how_to_continue(out)) as mesh:
         voice = Voice(as_json, quiet, verbose) if speaks() else Voice(quiet=True)
         from credo._processes import by_one_of  # lazy: imports JAX, which must not compute before processes meet
@@ -137,8 +137,8 @@ def fit(
 
         by_one_of(mesh)(lambda: require_free(out, resume=resume, overwrite=overwrite))
         if monotone is not None:
-            given["monotone"] = directions(monotone)
-        prepared = prepare(_config(config, given, settings, written))
+            settled["monotone"] = directions(monotone)
+        prepared = prepare(_config(config, settled, settings, written))
         _describe(voice, prepared)
         with advising(lambda: how_to_continue(out) if is_run(out) else ""):
             run = prepared.fit(out, resume=resume, overwrite=overwrite, progress=voice.progress, mesh=mesh)

@@ -122,10 +122,11 @@ def together(others: Others, advice: str) -> Iterator[str | None]:
         raise typer.Exit(_watch(advice))
     _become_worker()
     others.meet()
-    from credo._processes import ProcessLostError  # lazy: imports JAX
+    from credo._processes import ProcessLostError, losses_told  # lazy: imports JAX
 
     try:
-        yield "auto"
+        with losses_told():
+            yield "auto"
     except ProcessLostError:
         # The watching process says it, whatever way this one has heard of it.
         os._exit(LOST)

@@ -15,7 +15,7 @@ from credo._compilation_cache import keep_programs
 from credo._folders import require_nothing_to_resume
 from credo._machine import memory_told
 from credo._mesh import as_mesh
-from credo._processes import by_one_of, entered_by_first, require_same
+from credo._processes import by_one_of, entered_by_first, losses_told, require_same
 from credo.data import Data, as_data
 from credo.inference.auto import Choice, choose
 from credo.inference.engine.fit_folder import FitFolder, Place, identity_of
@@ -36,6 +36,7 @@ from credo.posterior.believed import Believed
 from credo.typing import Batch, Theta
 
 
+@losses_told()
 @memory_told("fitting", "take fewer rows, draws or chains, or a smaller network")
 def fit(
     model: Model | Sequence[Model],

@@ -28,7 +28,7 @@ from credo import random
 from credo._machine import available_cores
 from credo._mesh import Lane, lanes_of
 from credo._precision import for_threads
-from credo._processes import exchanged, is_first, losses_told
+from credo._processes import exchanged, is_first
 from credo._progress import StepBar
 from credo._stopping import STOP
 from credo.inference.engine import compiled, meeting
@@ -259,8 +259,7 @@ class Driver:
         if num_records == 0:
             return False
         began = time.perf_counter()
-        with losses_told() if unit.lane.is_spread else nullcontext():
-            state, draws, infos = jax.block_until_ready(self.chunk(unit, num_records=num_records, thin=thin))
+        state, draws, infos = jax.block_until_ready(self.chunk(unit, num_records=num_records, thin=thin))
         if unit.lane.is_spread:
             state = jax.device_get(state)
         seconds = time.perf_counter() - began
