@@ -40,6 +40,7 @@ def main(num_devices: int, names: list[str]) -> None:
                     "name": name,
                     "lanes": testing.same_bits(lanes, alone) if is_same_program else difference(lanes, alone) < 1e-6,
                     "shared": difference(shared, alone),
+                    "predictions": predicts_the_same_in_blocks(alone),
                 }
             ),
             flush=True,
@@ -53,6 +54,12 @@ def difference(one: Any, other: Any) -> float:
     return float(
         max(np.max(np.abs(getattr(ours, name) - getattr(theirs, name)) / theirs.std) for name in ("mean", "std"))
     )
+
+
+def predicts_the_same_in_blocks(posterior: Any) -> bool:
+    """Whether rows in many blocks, which all devices predict, have the bits that they have in the first block alone."""
+    x = np.random.default_rng(0).normal(size=20_000)
+    return bool(np.array_equal(posterior.predict(x).mean[-100:], posterior.predict(x[-100:]).mean))
 
 
 if __name__ == "__main__":

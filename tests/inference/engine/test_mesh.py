@@ -32,6 +32,7 @@ def found_for(names) -> dict[str, dict]:
 def require_same(found, names) -> None:
     assert found.keys() == set(names)
     assert [name for name, one in found.items() if not one["lanes"]] == []
+    assert [name for name, one in found.items() if not one["predictions"]] == []
     assert {name: one["shared"] for name, one in found.items() if not one["shared"] < TOLERANCE} == {}
 
 
