@@ -46,8 +46,11 @@ class Meeting:
         told = exchanged((interrupted, {chain.index: self._told(chain) for chain in own}))
         for _, parts in told:
             for index, part in parts.items():
-                if index not in mine:
-                    self._hear(self.chains[index], part)
+                chain = self.chains[index]
+                # What a lane of several processes does, each of them knows; not what a folder held.
+                is_known = chain.lane.is_mine and chain.step == part.counts["step"]
+                if index not in mine and not is_known:
+                    self._hear(chain, part)
         self.known = [{kind: len(getattr(chain, kind)) for kind in RECORDS} for chain in self.chains]
         return any(was_interrupted for was_interrupted, _ in told)
 
