@@ -1,6 +1,7 @@
 """What the processes of one computation tell each other: those that `jax.distributed.initialize` has brought together.
 
-All of them run the same program, so that each of these functions is called by all, in the same order.
+All of them run the same program, so that each of these functions is called by all, in the same order. What is told is
+pickled: processes of one computation trust each other, and nothing of it is kept.
 """
 
 import pickle
