@@ -28,6 +28,7 @@ from .inference.adapt import adapt as adapt
 from .inference.auto import Choice as Choice
 from .inference.auto import choose as choose
 from .inference.closed_form.closed_form import ClosedForm as ClosedForm
+from .inference.cost import plan as plan
 from .inference.distilled import Distilled as Distilled
 from .inference.dropout.mc_dropout import MCDropout as MCDropout
 from .inference.ensemble.deep_ensemble import DeepEnsemble as DeepEnsemble

@@ -16,6 +16,8 @@ from credo.cli.voice import (
     Group,
     Json,
     Monotone,
+    Overwrite,
+    Precisions,
     Quiet,
     Smooth,
     Strength,
@@ -83,6 +85,7 @@ def fit(
     group: Group = None,
     time: Time = None,
     counts: Counts = None,
+    precisions: Precisions = None,
     drop: Annotated[str | None, typer.Option(help="Columns not to use: id,name.")] = None,
     prior_scale: Annotated[
         float | None, typer.Option(help="σ of the weights' prior N(0, σ²), for networks but table. [default: 1]")
@@ -96,7 +99,7 @@ def fit(
     seed: Annotated[int | None, typer.Option(help="The same seed gives the same bits. [default: 0]")] = None,
     config: Annotated[Path | None, typer.Option(help="A TOML file with these settings; flags override it.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue a run that was stopped.")] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a run that is already there.")] = False,
+    overwrite: Overwrite = False,
     distributed: Distributed = None,
     num_processes: NumProcesses = None,
     process_id: ProcessId = None,
@@ -120,6 +123,7 @@ def fit(
         "group": group,
         "time": time,
         "counts": counts,
+        "precisions": precisions,
         "drop": None if drop is None else tuple(name.strip() for name in drop.split(",")),
         "prior_scale": prior_scale,
         "smooth": smooth,
@@ -171,19 +175,25 @@ def _config(path: Path | None, given: dict[str, Any], settings: list[str] | None
 
 def _describe(voice: Voice, prepared: "Prepared") -> None:
     """Say what is about to be fitted, and to what."""
-    from credo.runs import likelihood_in_words, prior_in_words, unlabelled_in_words  # lazy: imports JAX
+    from credo.data import Data, FileData  # lazy: imports JAX
+    from credo.runs import likelihood_in_words, prior_in_words, unlabelled_in_words
 
     encoding, config = prepared.encoding, prepared.config
-    rounded = "" if prepared.data.x.dtype == "float64" else ", held in single precision because they are many"
-    voice.say(f"{config.data}: {prepared.data.size:,} rows{rounded}")
-    if said := unlabelled_in_words(prepared.data, config):
+    data = prepared.data
+    if isinstance(data, FileData):
+        rounded = ", too many for memory: they stay in a file, and minibatches are read from it"
+    else:
+        rounded = "" if data.x.dtype == "float64" else ", held in single precision because they are many"
+    voice.say(f"{config.data}: {data.size:,} rows{rounded}")
+    if isinstance(data, Data) and (said := unlabelled_in_words(data, config)):
         voice.say(said)
     voice.table(("column", "what was done with it"), encoding.says_in_short)
-    bound = prepared.model.bind(prepared.data)
+    bound = prepared.model.bind(data)
     voice.say(f"Task: {encoding.target.says}")
     if said := likelihood_in_words(config):
         voice.say(f"Likelihood: {said}")
-    voice.say(f"Network: {config.network}, {encoding.num_inputs} inputs, {bound.num_parameters:,} parameters")
+    inputs = "1 input" if encoding.num_inputs == 1 else f"{encoding.num_inputs} inputs"
+    voice.say(f"Network: {config.network}, {inputs}, {bound.num_parameters:,} parameters")
     voice.say(f"Prior: {prior_in_words(config, encoding)}")
     voice.say(f"Method: {config.method}{f', {config.why}' if config.why else ', as requested'}")
     for name, value in config.settings.items():

@@ -6,9 +6,9 @@ the step number only, so the draws are the same bits whatever the chunk size.
 
 Chains do not wait for each other: lock-step chains would all pay for the longest trajectory. Each runs a program
 of its own in a pool of threads (compiled code does not hold the interpreter's lock), with a worker per core, or
-per lane where there are several devices: those of a lane compute one chain together, each a share of the rows. Where
-all steps cost the same and the network is small, there is nothing to wait for, and most of a step is overhead: each
-worker then takes a `Group` of chains as one axis of one program.
+per lane where there are several devices: those of a lane compute one chain together, each a share of the rows.
+Where all steps cost the same and the network is small, there is nothing to wait for, and most of a step is
+overhead: each worker then takes a `Group` of chains as one axis of one program.
 """
 
 import threading
@@ -31,10 +31,12 @@ from credo._precision import for_threads
 from credo._processes import exchanged, is_first
 from credo._progress import StepBar
 from credo._stopping import STOP
+from credo.data import FileData
 from credo.inference.engine import compiled, meeting
 from credo.inference.engine.chain import Chain, Group, Result
 from credo.inference.engine.checkpoint import Stage
 from credo.inference.engine.ending import collected, failure, tell_interrupted
+from credo.inference.engine.feed import Feed
 from credo.inference.engine.meeting import Meeting
 from credo.inference.method import Method
 from credo.inference.outcome import Outcome
@@ -55,9 +57,15 @@ class Driver:
     """Runs a method on a model: compiles its chunk once, and keeps all chains moving."""
 
     def __init__(
-        self, method: Method, model: Model, plan: Plan, records_per_chunk: int, mesh: Mesh | None = None
+        self,
+        method: Method,
+        model: Model,
+        plan: Plan,
+        records_per_chunk: int,
+        mesh: Mesh | None = None,
+        feed: Feed | None = None,
     ) -> None:
-        self.method, self.model, self.plan = method, model, plan
+        self.method, self.model, self.plan, self.feed = method, model, plan, feed
         self.max_records = self.max_draws = records_per_chunk
         self.lanes = lanes_of(mesh, plan.num_chains)
         # Programs that run at once on one device share its cores; of several devices, each has one at a time, and all
@@ -119,7 +127,7 @@ class Driver:
         if written:
             own = next(chain for chain in chains if chain.lane.is_mine)
             with own.lane.at_work():
-                _, *records = jax.eval_shape(partial(compiled.chunk, *self._static(own)), *_arrays(own, 0, 1))
+                _, *records = jax.eval_shape(partial(compiled.chunk, *self._static(own)), *self._arrays(own, 0, 1))
             for first, one in written.items():
                 one.restore_records(members[first // size], *records)
         self.meeting = Meeting(chains)
@@ -142,11 +150,17 @@ class Driver:
 
     def chunk(self, unit: Chain | Group, *, num_records: int, thin: int) -> tuple[Tree, Tree, Any]:
         with unit.lane.at_work():
-            return compiled.chunk(*self._static(unit), *_arrays(unit, num_records, thin))
+            return compiled.chunk(*self._static(unit), *self._arrays(unit, num_records, thin))
 
     def _static(self, unit: Chain | Group) -> tuple[Any, ...]:
         """What a chunk is compiled for."""
         return self.method, self.model, self.plan, (self.max_records, self.max_draws), isinstance(unit, Group)
+
+    def _arrays(self, unit: Chain | Group, num_records: int, thin: int) -> tuple[Any, ...]:
+        """What a chunk of so many records is computed from."""
+        span = np.array([_step_of(unit), num_records, thin], np.int32)
+        ahead = None if self.feed is None else unit.lane.whole(self.feed.ahead(unit, num_records * thin))
+        return unit.key, unit.state, unit.data, unit.rows, span, ahead
 
     def drive(self, units: Sequence[Chain | Group], bar: StepBar, stage: Stage | None = None) -> bool:
         """Keep all workers busy until every chain has finished; True if Ctrl-C came first."""
@@ -255,6 +269,7 @@ class Driver:
         thin = 1 if warming_up else plan.thin
         # The draws of a warm-up are not kept, and need no room.
         room = self.max_records if warming_up else self.max_draws
+        room = room if self.feed is None else min(room, self.feed.num_steps // thin)
         num_records = unit.lane.agreed(0 if is_over() else min(first.records_per_chunk, left, room))
         if num_records == 0:
             return False
@@ -285,6 +300,9 @@ class Driver:
         finished = first.step == plan.num_steps or all(bool(self.method.finished(chain.state)) for chain in chains)
         # At most four times longer than the last: one quick step does not promise that the next are quick too.
         affordable = int(num_records * SECONDS_PER_CHUNK / max(seconds, 1e-9))
+        if warming_up and num_records == left:
+            # What a warm-up takes, and one that rests takes nothing, tells little about the records that follow.
+            affordable = 1
         for chain in chains:
             chain.finished = finished
             chain.records_per_chunk = max(1, min(affordable, 4 * num_records))
@@ -309,6 +327,7 @@ def run(
     stage: Stage | None = None,
     mesh: Mesh | None = None,
     records_per_chunk: int = RECORDS_PER_CHUNK,
+    files: FileData | None = None,
 ) -> Outcome:
     """Run all chains of a method to their end, or to Ctrl-C.
 
@@ -320,17 +339,19 @@ def run(
         stage: where the run is written down as it goes, and may go on from.
         mesh: the devices: chains along one axis, rows of the data along the other.
         records_per_chunk: the longest chunk; the result does not depend on it.
+        files: where the rows are, if `data` are but some of them.
     """
     plan, data = plan or method.plan(), model.with_inputs(data)
     began = time.perf_counter()
-    driver = Driver(method, model, plan, records_per_chunk, mesh)
-    chains, units = driver.start_all(seed, starts, data, held_out, stage)
-    driver.compile([unit for unit in units if unit.lane.is_mine])
-    bar = StepBar(type(method).__name__, plan.num_chains * plan.num_steps, show=progress)
-    drive = driver.drive_together if driver.is_together else driver.drive
-    # Without a place to write them down there is nothing to save of the chains.
-    with bar, STOP.heard() if stage is not None else nullcontext():
-        interrupted = drive(units, bar, stage)
+    with nullcontext() if files is None else Feed(files, plan, seed) as feed:
+        driver = Driver(method, model, plan, records_per_chunk, mesh, feed)
+        chains, units = driver.start_all(seed, starts, data, held_out, stage)
+        driver.compile([unit for unit in units if unit.lane.is_mine])
+        bar = StepBar(type(method).__name__, plan.num_chains * plan.num_steps, show=progress)
+        drive = driver.drive_together if driver.is_together else driver.drive
+        # Without a place to write them down there is nothing to save of the chains.
+        with bar, STOP.heard() if stage is not None else nullcontext():
+            interrupted = drive(units, bar, stage)
     before = stage.seconds_before if stage is not None else 0.0
     result = collected(chains, data, before + time.perf_counter() - began, seed, interrupted)
     if interrupted:
@@ -348,11 +369,6 @@ def _head(tree: Tree, num: int) -> Tree:
 
 def _row(tree: Tree, index: int) -> Tree:
     return jax.tree.map(lambda leaf: leaf[index], tree)
-
-
-def _arrays(unit: Chain | Group, num_records: int, thin: int) -> tuple[Any, ...]:
-    """What a chunk of so many records is computed from."""
-    return unit.key, unit.state, unit.data, unit.rows, np.array([_step_of(unit), num_records, thin], np.int32)
 
 
 def _step_of(unit: Chain | Group) -> int:

@@ -117,7 +117,7 @@ class Laplace(Wrapper):
         return self.training
 
     def plan(self) -> Plan:
-        return replace(self.training.plan(), learns_xi=True, leaves_draws=False, fixed_density=True)
+        return replace(self.training.plan(), learns_xi=True, leaves_draws=False, fixed_density=True, sees_all_rows=True)
 
     @property
     def words(self) -> Guide:

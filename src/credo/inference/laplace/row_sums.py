@@ -78,12 +78,17 @@ class Problem:
 
         The units are taken at theta, apart from `some`: gradients of H in what else theta holds go through them.
         """
-        distribution = self.model.predictive({**theta, **some}, x)
+        distribution, targets = self._given({**theta, **some}, x, y)
         if self.outputs is None:
-            return self._log_prob(distribution, y)[:, None]
-        at = self.outputs.read(self.model.predictive(theta, x))
+            return self._log_prob(distribution, targets)[:, None]
+        at = self.outputs.read(self._given(theta, x, y)[0])
         informed = self.outputs.informed(self.outputs.read(distribution), at)
-        return jnp.where(self._observed(y, informed.shape[1]), informed, 0.0) if self.has_gaps else informed
+        return jnp.where(self._observed(targets, informed.shape[1]), informed, 0.0) if self.has_gaps else informed
+
+    def _given(self, theta: Theta, x: Array, y: Array) -> tuple[Any, Array]:
+        """p(y | x, theta) of rows of a batch, and y as it takes it."""
+        law = self.model.predictive(theta, x)
+        return (law, y) if self.model.rows is None else self.model.rows.given(law, y)
 
     @property
     def has_gaps(self) -> bool:
@@ -104,7 +109,7 @@ class Problem:
 
     def log_likelihood(self, theta: Theta, x: Array, y: Array, seen: Array) -> Array:
         """Σ log p(y | x, theta) over the rows that count."""
-        return jnp.sum(seen**2 * self._log_prob(self.model.predictive(theta, x), y))
+        return jnp.sum(seen**2 * self._log_prob(*self._given(theta, x, y)))
 
     def function(self, theta: Theta, x: Array, y: Array, seen: Array | None = None) -> Callable[[Theta], Array]:
         """`informed` as a function of some arrays alone, times what the rows count in a sum of squares."""
