@@ -48,6 +48,7 @@ BENCHMARKS = (
     "drift",
     "labels",
     "optimise",
+    "processes",
     "which",
     "targets",
     "scale",

@@ -21,6 +21,7 @@ from credo import models, networks
 from credo._files import PARTIAL, LoadError
 from credo._folders import NEXT, holds_a_run, locked, opened, read_whole
 from credo._manifest import Manifest
+from credo._processes import by_one_of
 from credo._text import nearest
 from credo._version import __version__
 from credo.data import Data, FileData
@@ -79,7 +80,13 @@ class Prepared:
     choice: Choice
 
     def fit(
-        self, folder: str | Path, *, resume: bool = False, overwrite: bool = False, progress: bool | None = None
+        self,
+        folder: str | Path,
+        *,
+        resume: bool = False,
+        overwrite: bool = False,
+        progress: bool | None = None,
+        mesh: Any = None,
     ) -> "Run":
         """Fit, and save the run in a folder.
 
@@ -87,11 +94,16 @@ class Prepared:
             folder: of the run, new or empty.
             resume: continue the same run, if the folder holds it.
             overwrite: replace a run that the folder holds.
+            mesh: the devices to fit on, as for `credo.fit`.
         """
-        target = Path(folder)
-        require_free(target, resume=resume, overwrite=overwrite)
-        if resume and not overwrite and is_run(target):
-            self._require_same(target)
+        target, done = Path(folder), by_one_of(mesh)
+
+        def require() -> None:
+            require_free(target, resume=resume, overwrite=overwrite)
+            if resume and not overwrite and is_run(target):
+                self._require_same(target)
+
+        done(require)
         posterior = fit(
             self.model,
             self.data,
@@ -100,11 +112,12 @@ class Prepared:
             progress=progress,
             checkpoint=Place(target, files_of(self.config, self.encoding), overwrite),
             resume=resume,
+            mesh=mesh,
         )
         interrupted, verdict = posterior.provenance.interrupted, None
         if not interrupted:
             seen, held_out = self._to_judge
-            verdict = judged(target, posterior, seen, held_out, progress=progress)
+            verdict = done(lambda: judged(target, posterior, seen, held_out, progress=progress))
         return Run(target, self.config, self.encoding, posterior, verdict=verdict)
 
     @property

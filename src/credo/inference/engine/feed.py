@@ -2,7 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import jax
 import numpy as np
@@ -52,7 +52,8 @@ class Feed:
         """The next `num` batches; the room is always that of `num_steps`, so that all chunks are one program."""
         if isinstance(unit, Group):
             # The last chain stands in where a group is not full, as it does for the states.
-            chains = unit.chains + unit.chains[-1:] * (len(unit.key) - len(unit.chains))
+            keys: Any = unit.key
+            chains = unit.chains + unit.chains[-1:] * (len(keys) - len(unit.chains))
         else:
             chains = [unit]
         x, y = (aligned((len(chains), self.num_steps, *shape), dtype) for shape, dtype in self._shapes)
