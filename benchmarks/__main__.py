@@ -7,8 +7,8 @@
     python -m benchmarks --keep docs/figures which noise
 
 The last one keeps the tables as JSON, from which `make docs` makes a page; `--keep FILE.json` names the file of one
-benchmark. `uci` and `tables` take hours, `nuts`,
-`compression`, `active`, `optimise` and `which` half an hour: they run only where they are named.
+benchmark. `uci` and `tables` take hours, `nuts`, `compression`, `active`, `optimise` and `which` half an hour, and
+`check` compares with what is recorded: they run only where they are named.
 """
 
 import sys
@@ -49,11 +49,13 @@ BENCHMARKS = (
     "labels",
     "optimise",
     "which",
+    "targets",
     "scale",
     "uci",
     "tables",
+    "check",
 )
-LONG = ("nuts", "uci", "tables", "compression", "active", "optimise", "which", "scale")
+LONG = ("check", "nuts", "uci", "tables", "compression", "active", "optimise", "which", "scale")
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Rows measured more precisely than others: noise of variance σ²/w, against formulas; and how they differ from counts."""
+"""Rows measured more precisely than others, noise of variance σ²/w, against formulas; and what counts are instead."""
 
 import jax.numpy as jnp
 import numpy as np

@@ -186,7 +186,8 @@ def _describe(voice: Voice, prepared: "Prepared") -> None:
     voice.say(f"Task: {encoding.target.says}")
     if said := likelihood_in_words(config):
         voice.say(f"Likelihood: {said}")
-    voice.say(f"Network: {config.network}, {encoding.num_inputs} inputs, {bound.num_parameters:,} parameters")
+    inputs = "1 input" if encoding.num_inputs == 1 else f"{encoding.num_inputs} inputs"
+    voice.say(f"Network: {config.network}, {inputs}, {bound.num_parameters:,} parameters")
     voice.say(f"Prior: {prior_in_words(config, encoding)}")
     voice.say(f"Method: {config.method}{f', {config.why}' if config.why else ', as requested'}")
     for name, value in config.settings.items():

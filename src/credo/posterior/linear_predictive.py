@@ -318,7 +318,8 @@ def _assembled(
 
 def _at_precisions(law: Any, rows: np.ndarray, precisions: np.ndarray) -> tuple[Any, np.ndarray]:
     """Of rows that hold the logarithm of the noise it is moved; any other law is sharpened at each draw."""
-    inner, width = (law.conditional_of, law.width) if isinstance(law, MemberRows) else (law, rows.shape[1])
+    inner: Any = law.conditional_of if isinstance(law, MemberRows) else law
+    width = law.width if isinstance(law, MemberRows) else rows.shape[1]
     if isinstance(inner.outputs, LogNormalOutputs):
         raise ValueError(
             "precisions: a linearised network has no moments of log-normal noise that differs between rows; take "

@@ -64,7 +64,13 @@ BATCH_ROWS = 2**15
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """A run before it starts: the table as numbers, the model, the method."""
+    """A run before it starts: the table as numbers, the model, the method.
+
+    >>> import credo
+    >>> prepared = credo.runs.prepare(credo.runs.Config("houses.csv", "price"))
+    >>> prepared.data.size, type(prepared.choice.method).__name__
+    (30, 'MCLMC')
+    """
 
     config: Config
     encoding: Encoding
@@ -125,6 +131,11 @@ class Run:
 
     `verdict` is what `credo.check` found at the end of the fit; None where nobody has looked since.
     `calibration` is what its predictions go through, if anything: see `runs.calibration`.
+
+    >>> import credo
+    >>> run = credo.runs.Run.load("run")
+    >>> run.config.target, next(run.predict("houses.csv")).columns[:2]
+    ('price', ['mean', 'sd'])
     """
 
     folder: Path
@@ -231,7 +242,13 @@ class Run:
 
 
 def prepare(config: Config) -> Prepared:
-    """Read the table of a run, and settle everything left open: the task, the method and why, the checksum."""
+    """Read the table of a run, and settle everything left open: the task, the method and why, the checksum.
+
+    >>> import credo
+    >>> prepared = credo.runs.prepare(credo.runs.Config("houses.csv", "price", network="linear"))
+    >>> prepared.encoding.target.task, prepared.encoding.names
+    ('regression', ('city=Bern', 'city=Rome', 'city=Ulm', 'size'))
+    """
     if config.made_from:
         raise ValueError(
             f"the config is that of a simpler form of the run in {config.made_from}, which is not fitted to a table; "
@@ -315,7 +332,13 @@ def chosen(config: Config, model: Model, data: Data) -> Choice:
 
 
 def describe(folder: str | Path) -> dict[str, Any]:
-    """A run, finished or not, in plain values: state, settings, prior, columns, model, diagnostics, verdict."""
+    """A run, finished or not, in plain values: state, settings, prior, columns, model, diagnostics, verdict.
+
+    >>> import credo
+    >>> found = credo.runs.describe("run")
+    >>> found["finished"], list(found["columns"])
+    (True, ['city', 'size', 'price'])
+    """
     source = Path(folder)
     begun = is_run(source) and (held := opened(source)).posterior is None
     run = None if begun else Run.load(source)
@@ -343,7 +366,13 @@ def describe(folder: str | Path) -> dict[str, Any]:
 
 
 def is_run(folder: Path) -> bool:
-    """Whether a folder holds a run, finished or not, or what an earlier version left of one before it began."""
+    """Whether a folder holds a run, finished or not, or what an earlier version left of one before it began.
+
+    >>> from pathlib import Path
+    >>> import credo
+    >>> credo.runs.is_run(Path("run")), credo.runs.is_run(Path("."))
+    (True, False)
+    """
     return holds_a_run(folder) or all((folder / name).exists() for name in (CONFIG, COLUMNS))
 
 
@@ -351,6 +380,15 @@ def require_free(folder: Path, *, resume: bool, overwrite: bool) -> None:
     """Refuse a folder that holds anything else, or a run that is neither to be continued nor replaced.
 
     What a process that was stopped has left undone in it is done first.
+
+    >>> from pathlib import Path
+    >>> import credo
+    >>> credo.runs.require_free(Path("another"), resume=False, overwrite=False)
+    >>> try:
+    ...     credo.runs.require_free(Path("run"), resume=False, overwrite=False)
+    ... except ValueError as error:
+    ...     print(error)
+    run holds a run already; choose another folder, continue it (resume=True), or replace it (overwrite=True)
     """
     if (folder / NEXT).is_dir():
         with locked(folder):

@@ -51,7 +51,14 @@ class Role(Column):
 
 @dataclass(frozen=True)
 class Group(Role):
-    """Rows that belong together, such as those of one patient: no split of the rows cuts a group."""
+    """Rows that belong together, such as those of one patient: no split of the rows cuts a group.
+
+    >>> import polars as pl
+    >>> import credo
+    >>> frame = pl.DataFrame({"size": [3, 4, 5], "price": [9.5, 8.0, 7.0], "street": ["a", "b", "a"]})
+    >>> credo.tables.read(frame, target="price", roles={"group": "street"}).groups.tolist()
+    ['a', 'b', 'a']
+    """
 
     kind: ClassVar[str] = "group"
     argument: ClassVar[str] = "groups"
@@ -81,7 +88,14 @@ class Group(Role):
 
 @dataclass(frozen=True)
 class Time(Role):
-    """When a row was recorded: the rows that are held out are the latest."""
+    """When a row was recorded: the rows that are held out are the latest.
+
+    >>> import polars as pl
+    >>> import credo
+    >>> frame = pl.DataFrame({"size": [3, 4, 5], "price": [9.5, 8.0, 7.0], "sold": [2019, 2021, 2020]})
+    >>> credo.tables.read(frame, target="price", roles={"time": "sold"}).times.tolist()
+    [2019.0, 2021.0, 2020.0]
+    """
 
     kind: ClassVar[str] = "time"
     argument: ClassVar[str] = "times"
@@ -113,7 +127,14 @@ class Time(Role):
 
 @dataclass(frozen=True)
 class Counts(Role):
-    """How often each row was seen: a row with 2 is that row twice."""
+    """How often each row was seen: a row with 2 is that row twice.
+
+    >>> import polars as pl
+    >>> import credo
+    >>> frame = pl.DataFrame({"size": [3, 4, 5], "price": [9.5, 8.0, 7.0], "seen": [2, 1, 5]})
+    >>> credo.tables.read(frame, target="price", roles={"counts": "seen"}).counts.tolist()
+    [2.0, 1.0, 5.0]
+    """
 
     kind: ClassVar[str] = "counts"
     argument: ClassVar[str] = "counts"
@@ -169,8 +190,9 @@ class Precisions(Role):
     @property
     def says(self) -> str:
         return (
-            f"precisions w, {self.least:g} to {self.most:g}: the noise of a row has the variance σ²/w, so that a row with "
-            f"twice as much has half of it; new rows without w are taken to have {self.typical:.4g}, as is typical"
+            f"precisions w, {self.least:g} to {self.most:g}: the noise of a row has the variance σ²/w, half as much "
+            "where w is twice as large; new rows that do not tell theirs are predicted as if it were "
+            f"{self.typical:.4g}, the geometric mean"
         )
 
     def values(self, cells: pl.Series, rows: RowNumbers = ALL_ROWS) -> np.ndarray:
@@ -178,8 +200,8 @@ class Precisions(Role):
         bad = np.flatnonzero(~(np.isfinite(found) & (found > 0)))
         if len(bad):
             raise ValueError(
-                f"column {self.name!r}, the precisions, holds {found[bad[0]]:g} in row {rows[int(bad[0])]}; write w of the "
-                "variance σ²/w of its noise, above zero"
+                f"column {self.name!r}, the precisions, holds {found[bad[0]]:g} in row {rows[int(bad[0])]}; write w "
+                "of the variance σ²/w of its noise, above zero"
             )
         return found / self.typical
 

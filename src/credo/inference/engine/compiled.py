@@ -24,8 +24,15 @@ from credo.typing import Array, Batch, Key, Theta, Tree
 ROWS_PER_INPUT = 16
 
 
-# Run once, so the compiler need not try hard.
-@partial(jax.jit, static_argnums=0, compiler_options={"xla_backend_optimization_level": 0})
+# What is run once, the compiler need not try hard at: of a network, 0.35 s in place of 0.8 with the first option alone.
+_RUN_ONCE = {
+    "xla_backend_optimization_level": 0,
+    "xla_cpu_use_fusion_emitters": False,
+    "xla_cpu_parallel_codegen_split_count": 1,
+}
+
+
+@partial(jax.jit, static_argnums=0, compiler_options=_RUN_ONCE)
 def begin(
     method: Method,
     model: Model,

@@ -233,6 +233,9 @@ class Driver:
         finished = first.step == plan.num_steps or all(bool(self.method.finished(chain.state)) for chain in chains)
         # At most four times longer than the last: one quick step does not promise that the next are quick too.
         affordable = int(num_records * SECONDS_PER_CHUNK / max(seconds, 1e-9))
+        if warming_up and num_records == left:
+            # What a warm-up takes, and one that rests takes nothing, tells little about the records that follow.
+            affordable = 1
         for chain in chains:
             chain.finished = finished
             chain.records_per_chunk = max(1, min(affordable, 4 * num_records))
