@@ -90,9 +90,8 @@ def chunk(
     ) -> tuple[Tree, Any]:
         batch_key, step_key = jax.random.split(key)
         if ahead is not None:
-            batch = Batch(
-                *(jax.lax.dynamic_index_in_dim(one, number - first, keepdims=False) for one in ahead), data.total
-            )
+            x, y = (jax.lax.dynamic_index_in_dim(one, number - first, keepdims=False) for one in ahead)
+            batch = Batch(x, y, data.total)
         else:
             batch = whole if is_whole else _batch(batch_key, number, data, rows, plan)
         batch = batch._replace(inputs=_inputs(batch_key, number, model, data, plan))
