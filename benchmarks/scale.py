@@ -68,11 +68,11 @@ def growth(page: Path | None = None) -> None:
             shown = [f"{slope:.2f}" if last else "" for slope in slopes]
             console.print(what, size, seconds[place], peaks[place])
             table.add_row(what, f"{size:,}", f"{seconds[place]:.2f}", size_in_words(peaks[place]), *shown)
+        if page is not None:
+            text = json.dumps({"command": "python -m benchmarks scale", "growth": found}, indent=1)
+            (page / "scale.json").write_text(f"{text}\n", encoding="utf-8")
+            _drawn(found, page / "scale.png")
     console.print(table)
-    if page is not None:
-        text = json.dumps({"command": "python -m benchmarks scale", "growth": found}, indent=1)
-        (page / "scale.json").write_text(f"{text}\n", encoding="utf-8")
-        _drawn(found, page / "scale.png")
 
 
 def plans() -> None:
