@@ -276,6 +276,7 @@ def prepare(config: Config) -> Prepared:
         )
     encoding = encoding_of(config, table)
     config = replace(config, network=_settled_network(config, encoding))
+    data: Data | FileData
     if is_too_large(encoding, table):
         data, seen, config = in_file(config, encoding, table)
     else:
@@ -335,7 +336,7 @@ def model_of(config: Config, encoding: Encoding, data: Data) -> Model:
     return models.MODELS["classification" if encoding.target.is_classes else "regression"](network, prior=prior)
 
 
-def chosen(config: Config, model: Model, data: Data) -> Choice:
+def chosen(config: Config, model: Model, data: Data | FileData) -> Choice:
     """The method of a run with its settings, and why it was chosen if the user left that open."""
     if config.method != "auto":
         return Choice(build(config.method, config.settings), config.why, config.validation or None)
