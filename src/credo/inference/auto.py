@@ -66,8 +66,8 @@ BATCH_SIZE = 256
 NUM_EPOCHS, MIN_STEPS, MAX_STEPS = 50, 3_000, 20_000
 # A default model for tables: its chains take so many seconds of one core. On few rows fewer are enough: servo's chains
 # agree after 100,000 steps in all, and 300,000 predict no better. Where a gradient is dear, 40,000 steps take what they
-# take, up to a limit: beyond it an ensemble is as good or better, and much quicker. On 4,700 rows of parkinsons 0.68 nats
-# a test row in 16 seconds of one core, chains 0.01 in 92; on 14,900 of elevators 1.12 in 10 (split 0 of both).
+# take, up to a limit: beyond it an ensemble is as good or better, and much quicker. On 4,700 rows of parkinsons it has
+# 0.68 nats a test row in 16 seconds of one core, chains 0.01 in 92; on 14,900 of elevators 1.12 in 10 (both split 0).
 SECONDS_OF_CHAINS, LEAST_STEPS_OF_CHAINS, MOST_STEPS_OF_CHAINS = 30.0, 40_000, 100_000
 MAX_SECONDS_OF_CHAINS = 60.0
 # Of the rows, to stop training by, once they have been predicted no better for this share of the steps: as long as the
