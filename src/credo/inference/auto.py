@@ -66,9 +66,10 @@ BATCH_SIZE = 256
 NUM_EPOCHS, MIN_STEPS, MAX_STEPS = 50, 3_000, 20_000
 # A default model for tables: its chains take so many seconds of one core. On few rows fewer are enough: servo's chains
 # agree after 100,000 steps in all, and 300,000 predict no better. Where a gradient is dear, 40,000 steps take what they
-# take, up to a limit.
+# take, up to a limit: beyond it an ensemble is as good or better, and much quicker. On 4,700 rows of parkinsons it has
+# 0.68 nats a test row in 16 seconds of one core, chains 0.01 in 92; on 14,900 of elevators 1.12 in 10 (both split 0).
 SECONDS_OF_CHAINS, LEAST_STEPS_OF_CHAINS, MOST_STEPS_OF_CHAINS = 30.0, 40_000, 100_000
-MAX_SECONDS_OF_CHAINS = 260.0
+MAX_SECONDS_OF_CHAINS = 60.0
 # Of the rows, to stop training by, once they have been predicted no better for this share of the steps: as long as the
 # rate is large, what one step gives the next one takes. Two members on 200,000 rows stopped after an eighth of the
 # steps where 500 without improvement were enough, and were 0.062 nats a row worse (−0.691; the truth −0.618). Rows held
