@@ -28,6 +28,8 @@ BENCHMARKS = (
     "vi_defaults",
     "evaluation",
     "sampling",
+    "images",
+    "torch_zoo",
     "noise",
     "laplace",
     "closed_form",

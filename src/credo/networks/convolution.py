@@ -144,9 +144,10 @@ ad.defbilinear(convolution_p, partial(_derivative, 0), partial(_derivative, 1))
 def _batched(operands: Sequence[Array], axes: Sequence[int | None], **params: Any) -> tuple[Array, int]:
     """One after another where both sides differ: groups of channels, as which JAX has them, are slow."""
     run = partial(convolution_p.bind, **params)
-    if None not in axes:
-        moved = [jnp.moveaxis(one, axis, 0) for one, axis in zip(operands, axes, strict=True)]
-        return jax.lax.map(lambda pair: run(*pair), tuple(moved)), 0
+    data_axis, kernel_axis = axes
+    if data_axis is not None and kernel_axis is not None:
+        pairs = jnp.moveaxis(operands[0], data_axis, 0), jnp.moveaxis(operands[1], kernel_axis, 0)
+        return jax.lax.map(lambda pair: run(*pair), pairs), 0
     plain = jax.vmap(partial(conv_general_dilated_p.bind, **params), in_axes=tuple(axes))
     return with_fast_convolutions(plain)(*operands), 0
 

@@ -38,11 +38,9 @@ def layer_norm(x: Array, shape: Sequence[int], weight: Array | None, bias: Array
 def group_norm(
     x: Array, weight: Array | None, bias: Array | None, rows: int, channels: int, places: int, groups: int, eps: float
 ) -> tuple[Array]:
-    return (
-        group_normalised(x[..., None] if x.ndim == 2 else x, weight, bias, num_groups=groups, eps=eps, axis=1).reshape(
-            x.shape
-        ),
-    )
+    at_places = x if x.ndim > 2 else x[..., None]
+    normalised = group_normalised(at_places, weight, bias, num_groups=groups, eps=eps, axis=1)
+    return (normalised.reshape(x.shape),)
 
 
 @torch_op("aten.rms_norm.default", "aten._fused_rms_norm.default")
