@@ -51,8 +51,8 @@ pyplot.show()
 #    p(\theta \mid D) = \frac{p(D_y \mid D_x, \theta)\, p(\theta)}
 #                            {\int p(D_y \mid D_x, \theta')\, p(\theta')\, d\theta'}
 #
-# The integral in the denominator, the *evidence*, has no closed form for a neural network. Inference algorithms find
-# ways around it; the one used here draws from the posterior without ever computing it. The other
+# The integral in the denominator, the *evidence*, has no closed form for a neural network. Inference algorithms find a
+# way around it; the one used here draws from the posterior without ever computing it. The other
 # :doc:`methods </methods>` are described on a page of their own.
 
 posterior = credo.fit(model, data, credo.NUTS(num_samples=150, num_warmup=200, num_chains=2), seed=0)

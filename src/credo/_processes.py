@@ -19,7 +19,13 @@ SIGNS_OF_LOSS = ("Gloo", "NCCL", "UNAVAILABLE", "DEADLINE_EXCEEDED", "Coordinati
 
 
 class ProcessLostError(RuntimeError):
-    """Another process of the same computation has gone."""
+    """Another process of the same computation has gone.
+
+    >>> import credo
+    >>> print(credo.ProcessLostError())
+    another process of this fit has ended before its time; what the run folder holds is whole: start all processes again
+    to go on with it (resume=True)
+    """
 
     def __init__(self) -> None:
         super().__init__(
