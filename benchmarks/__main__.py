@@ -28,6 +28,8 @@ BENCHMARKS = (
     "vi_defaults",
     "evaluation",
     "sampling",
+    "images",
+    "torch_zoo",
     "noise",
     "laplace",
     "closed_form",
@@ -48,12 +50,15 @@ BENCHMARKS = (
     "drift",
     "labels",
     "optimise",
+    "processes",
     "which",
+    "targets",
+    "scale",
     "uci",
     "tables",
     "check",
 )
-LONG = ("check", "nuts", "uci", "tables", "compression", "active", "optimise", "which")
+LONG = ("check", "nuts", "uci", "tables", "compression", "active", "optimise", "which", "scale")
 
 
 def main() -> None:

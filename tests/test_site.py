@@ -29,6 +29,13 @@ def test_every_public_name_has_a_page() -> None:
     assert sorted(shown) == sorted(names.public_names())  # each, and each once
 
 
+def test_every_public_name_has_an_example() -> None:
+    """Of classes and functions; values, which are tables and types, have no docstring."""
+    names = importlib.import_module("extensions.names")
+    called = {name: value for name, value in names.public_names().items() if names.kind_of(value) != "data"}
+    assert [name for name, value in called.items() if ">>> " not in (value.__doc__ or "")] == []
+
+
 def test_every_public_module_is_looked_at() -> None:
     names = importlib.import_module("extensions.names")
     stub = (ROOT / "src" / "credo" / "__init__.pyi").read_text(encoding="utf-8")

@@ -9,6 +9,7 @@ from . import sklearn as sklearn
 from . import tables as tables
 from . import testing as testing
 from ._files import LoadError as LoadError
+from ._processes import ProcessLostError as ProcessLostError
 from ._version import __version__ as __version__
 from .data import Data as Data
 from .data import datasets as datasets

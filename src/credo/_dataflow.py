@@ -23,6 +23,9 @@ from credo.typing import Array
 Equation = Callable[[JaxprEqn, list[Any]], Sequence[Any]]
 
 CONVOLUTION = "conv_general_dilated"
+# Of the same parameters: see `credo.networks.convolution`.
+OWN_CONVOLUTION = "credo_convolution"
+CONVOLUTIONS = {CONVOLUTION, OWN_CONVOLUTION}
 # Calls without derivatives of their own, and those with.
 PLAIN_CALLS = {"jit", "pjit", "closed_call", "checkpoint", "remat", "remat2"}
 CALLS = PLAIN_CALLS | {"custom_jvp_call", "custom_vjp_call"}
@@ -134,7 +137,7 @@ class Product(NamedTuple):
 
     @property
     def is_convolution(self) -> bool:
-        return self.eqn.primitive.name == CONVOLUTION
+        return self.eqn.primitive.name in CONVOLUTIONS
 
     def times(self, data: Array, weights: Array) -> Array:
         """The same product of other operands."""
@@ -248,11 +251,11 @@ def _reindexed(eqn: Any, entries: np.ndarray) -> np.ndarray | None:
 def _product(eqn: Any, inputs: list[Any], is_weights: Callable[[Any], bool]) -> Product | None:
     """An equation as a product of data with weights, if it is one."""
     name = eqn.primitive.name
-    if name not in ("dot_general", CONVOLUTION) or not any(map(is_weights, inputs)):
+    if name not in {"dot_general", *CONVOLUTIONS} or not any(map(is_weights, inputs)):
         return None
     side = 1 if is_weights(inputs[0]) else 0
     operands = eqn, inputs[side], inputs[1 - side], side
-    if name == CONVOLUTION:
+    if name in CONVOLUTIONS:
         # Weights on the left slide over the data, and batch groups have weights for each group of rows.
         if side == 1 or eqn.params["batch_group_count"] > 1:
             return None

@@ -11,12 +11,13 @@ import math
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from credo.typing import Array, Batch, Tree
 
@@ -53,6 +54,9 @@ def as_mesh(mesh: Any, num_chains: int, of: str = "the method") -> Mesh | None:
             f"mesh has {num_lanes} devices along 'chains', and {of} has {num_chains} chains (or members), which they "
             f"do not divide; take {' or '.join(possible)} along 'chains', or {num_lanes} chains, or a multiple of that"
         )
+    without = set(range(jax.process_count())) - {device.process_index for device in mesh.devices.flat}
+    if without:
+        raise ValueError(f"mesh has no device of process {min(without)}; every process must have a part in it")
     devices = mesh.devices.T if mesh.axis_names == (DATA, CHAINS) else mesh.devices
     return Mesh(devices.reshape(num_lanes, -1), (CHAINS, DATA))
 
@@ -74,6 +78,31 @@ class Lane:
         """The devices as a mesh of one axis, where there are several."""
         return Mesh(np.array(self.devices), (SHARES,)) if len(self.devices) > 1 else None
 
+    @property
+    def is_mine(self) -> bool:
+        """Whether this process has some of the devices."""
+        return not self.devices or any(device.process_index == jax.process_index() for device in self.devices)
+
+    @property
+    def leads(self) -> bool:
+        """Whether it is this process that tells others of the chains."""
+        return not self.devices or self.devices[0].process_index == jax.process_index()
+
+    @property
+    def is_spread(self) -> bool:
+        """Whether several processes compute together, and must do the same in the same order."""
+        return len({device.process_index for device in self.devices}) > 1
+
+    def agreed(self, number: int) -> int:
+        """The least of the numbers that the processes of the lane propose."""
+        mesh = self.mesh
+        if mesh is None or not self.is_spread:
+            return number
+        by_device = NamedSharding(mesh, PartitionSpec(SHARES))
+        proposed = jax.make_array_from_callback((len(self.devices),), by_device, lambda _: np.full(1, number, np.int32))
+        with self.at_work():
+            return int(_least(proposed))
+
     def at_work(self) -> AbstractContextManager[Any]:
         """While it lasts, compiled code is divided over the devices."""
         return nullcontext() if self.mesh is None else jax.set_mesh(self.mesh)
@@ -83,8 +112,9 @@ class Lane:
         if not self.devices:
             return tree
         mesh = self.mesh
-        sharding = SingleDeviceSharding(self.devices[0]) if mesh is None else NamedSharding(mesh, PartitionSpec())
-        return jax.device_put(tree, sharding)
+        if mesh is None:
+            return jax.device_put(tree, self.devices[0])
+        return jax.tree.map(partial(_put, NamedSharding(mesh, PartitionSpec())), tree)
 
     def shared(self, data: Batch) -> Batch:
         """Data of which each device has a share of the rows: evenly, filled up with rows that are never counted."""
@@ -93,8 +123,9 @@ class Lane:
             return self.whole(data)
         filled = _filled_up(data, len(self.devices))
         by_rows = NamedSharding(mesh, PartitionSpec(SHARES))
-        rows = {name: jax.device_put(value, by_rows) for name, value in _per_row(filled).items()}
-        return self.whole(filled._replace(**dict.fromkeys(rows)))._replace(**rows)
+        rows: dict[str, Any] = {name: _put(by_rows, value) for name, value in _per_row(filled).items()}
+        nothing: dict[str, Any] = dict.fromkeys(rows)
+        return self.whole(filled._replace(**nothing))._replace(**rows)
 
 
 def lanes_of(mesh: Mesh | None, num_chains: int) -> list[Lane]:
@@ -116,7 +147,8 @@ def num_shares(data: Batch) -> int:
 
 def in_shares(data: Batch) -> Batch:
     """A batch whose rows are divided over the devices, in compiled code; of one device, the batch as it is."""
-    return data._replace(**{name: _constrained(value, SHARES) for name, value in _per_row(data).items()})
+    rows: dict[str, Any] = {name: _constrained(value, SHARES) for name, value in _per_row(data).items()}
+    return data._replace(**rows)
 
 
 def everywhere(tree: Tree) -> Tree:
@@ -133,6 +165,11 @@ def slice_of_each(array: Array, first: Array | int, num: int, shares: int) -> Ar
     return _constrained(chosen.reshape(shares * num, *array.shape[1:]), SHARES)
 
 
+@jax.jit
+def _least(numbers: Array) -> Array:
+    return everywhere(jnp.min(numbers))
+
+
 def of_shares(function: Callable[..., Tree]) -> Callable[..., Tree]:
     """A compiled function of data that may be `shared`: divided as they are, with its result on the host."""
 
@@ -141,7 +178,7 @@ def of_shares(function: Callable[..., Tree]) -> Callable[..., Tree]:
         if mesh is None:
             return function(*args)
         with jax.set_mesh(mesh):
-            return jax.device_get(function(*args))
+            return _on_host(function(*args))
 
     return divided_as_data
 
@@ -150,7 +187,29 @@ def _mesh_of(data: Any) -> Mesh | None:
     """The mesh of a batch that is shared; None for anything else, and in code that is being compiled."""
     x = data.x if isinstance(data, Batch) else None
     sharding = None if x is None or isinstance(x, jax.core.Tracer) else getattr(x, "sharding", None)
-    return sharding.mesh if isinstance(sharding, NamedSharding) and SHARES in sharding.mesh.axis_names else None
+    mesh = sharding.mesh if isinstance(sharding, NamedSharding) else None
+    return mesh if isinstance(mesh, Mesh) and SHARES in mesh.axis_names else None
+
+
+def _put(sharding: NamedSharding, leaf: Any) -> Array:
+    """A leaf on the devices of a sharding, of which other processes may have some: each puts its own."""
+    if sharding.is_fully_addressable:
+        return jax.device_put(leaf, sharding)
+    if isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+        return jax.random.wrap_key_data(_put(sharding, jax.random.key_data(leaf)), impl=jax.random.key_impl(leaf))
+    whole = np.asarray(leaf, jax.dtypes.canonicalize_dtype(np.result_type(leaf)))
+    return jax.make_array_from_callback(whole.shape, sharding, lambda index: whole[index])
+
+
+def _on_host(tree: Tree) -> Tree:
+    """A tree on the host, also what the partitioner has left on devices of other processes."""
+
+    def whole(leaf: Any) -> Array:
+        if leaf.is_fully_addressable or leaf.is_fully_replicated:
+            return leaf
+        return jax.jit(everywhere)(leaf)
+
+    return jax.device_get(jax.tree.map(whole, tree))
 
 
 def _constrained(leaf: Array, *axes: str) -> Array:
@@ -159,7 +218,7 @@ def _constrained(leaf: Array, *axes: str) -> Array:
     return jax.lax.with_sharding_constraint(leaf, PartitionSpec(*axes))
 
 
-def _per_row(data: Batch) -> dict[str, Array]:
+def _per_row(data: Batch) -> dict[str, Any]:
     """What a batch has for each of its rows."""
     return {name: value for name in ("x", "y", "rows", "counts") if (value := getattr(data, name)) is not None}
 
@@ -174,6 +233,6 @@ def _filled_up(data: Batch, num_shares: int) -> Batch:
     counts = np.ones(num_rows) if data.counts is None else np.asarray(data.counts)
     counts = np.append(np.where(np.arange(num_rows) < num, counts, 0), np.zeros(more))
     numbers = np.append(np.arange(num_rows), np.arange(more) % num_rows)
-    filled = {name: np.asarray(value)[numbers] for name, value in _per_row(data).items()}
+    filled: dict[str, Any] = {name: np.asarray(value)[numbers] for name, value in _per_row(data).items()}
     filled["counts"] = counts.astype(filled["x"].dtype)
     return data._replace(**filled, num=None, mean_count=float(counts.sum() / len(counts)))

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.kills import fit_through_kills, write_at_every_chunk
 
 import credo
 from credo.data import shuffled
 from credo.inference.engine import feed
+from tests.kills import fit_through_kills, write_at_every_chunk
 
 RNG = np.random.default_rng(1)
 X = RNG.normal(size=(600, 2)).astype(np.float32)
@@ -40,7 +40,9 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> credo.data.FileDat
     ],
     ids=lambda one: type(one).__name__,
 )
-def test_methods_of_minibatches_take_rows_in_files(files: credo.data.FileData, method: credo.inference.method.Method) -> None:
+def test_methods_of_minibatches_take_rows_in_files(
+    files: credo.data.FileData, method: credo.inference.method.Method
+) -> None:
     posterior = credo.fit(MODEL, files, method, progress=False)
     assert posterior.provenance.num_data == 600
     assert np.array_equal(posterior.scaling.x_mean, files.scaling.x_mean)
@@ -51,7 +53,9 @@ def test_methods_of_minibatches_take_rows_in_files(files: credo.data.FileData, m
 def test_one_batch_of_all_rows_is_a_fit_from_memory(files: credo.data.FileData) -> None:
     # Then only the order of the sum differs.
     method = credo.MAP(num_steps=20, batch_size=600)
-    found, held = (credo.fit(MODEL, data, method, progress=False) for data in (files, credo.Data(X, Y, standardise=True)))
+    found, held = (
+        credo.fit(MODEL, data, method, progress=False) for data in (files, credo.Data(X, Y, standardise=True))
+    )
     for name, leaf in held.theta.items():
         np.testing.assert_allclose(found.theta[name], leaf, rtol=1e-3, atol=1e-4)
 

@@ -1,4 +1,4 @@
-"""Rows measured more precisely than others: noise of variance σ²/w, against formulas; and how they differ from counts."""
+"""Rows measured more precisely than others, noise of variance σ²/w, against formulas; and what counts are instead."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -75,7 +75,11 @@ LAWS = {
         Y,
         stats.norm(0, root(1e-3 + np.log(2))).logpdf(Y).sum(),
     ),
-    "student": (models.regression(WIDE, noise="heavy_tailed"), Y, stats.t(4, 0, root(np.hypot(1, 1e-3))).logpdf(Y).sum()),
+    "student": (
+        models.regression(WIDE, noise="heavy_tailed"),
+        Y,
+        stats.t(4, 0, root(np.hypot(1, 1e-3))).logpdf(Y).sum(),
+    ),
     "positive": (models.positive(LINE, noise=0.5), np.exp(Y), stats.lognorm(root(0.5)).logpdf(np.exp(Y)).sum()),
     "two": (
         models.regression(WIDE, noise=0.5),
@@ -149,9 +153,7 @@ OF_TWO_MEMBERS = credo.DeepEnsemble(credo.Laplace(training=SHORT), members=2)
         pytest.param(models.regression(WIDE, noise="heteroscedastic"), Y, credo.Laplace(training=SHORT), marks=MORE),
         pytest.param(models.regression(WIDE), TWO, credo.Laplace(training=SHORT), marks=MORE),
         pytest.param(models.regression(LINE), Y, OF_TWO_MEMBERS, marks=MORE),
-        pytest.param(
-            models.regression(LINE), Y, credo.DeepEnsemble(SHORT, members=2, anchored=True), marks=MORE
-        ),
+        pytest.param(models.regression(LINE), Y, credo.DeepEnsemble(SHORT, members=2, anchored=True), marks=MORE),
     ],
     ids=["map", "laplace", "heteroscedastic", "two", "mixture", "anchored"],
 )

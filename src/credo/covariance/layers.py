@@ -21,7 +21,7 @@ from jax.extend.core import ClosedJaxpr
 
 from credo._dataflow import DataFlow, Leaf, Output, Product, leaves, plain, trace
 from credo._schema import Count, Positive
-from credo.networks.convolution import with_patches
+from credo.networks.patches import with_patches
 from credo.typing import Array, Theta
 
 
@@ -209,4 +209,4 @@ def _with_one(inputs: Array, layer: Layer) -> Array:
 
 
 def _traced(function: Callable[[Theta], Array], theta: Theta) -> ClosedJaxpr:
-    return trace(with_patches(function, everywhere=True), theta)[0]
+    return trace(with_patches(function), theta)[0]

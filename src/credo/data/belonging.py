@@ -1,6 +1,6 @@
 """What rows are to each other: which belong together, which came first, and how often each was seen."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from numbers import Real
 from typing import Any
 
@@ -62,6 +62,32 @@ def weights_of(
         said = f"{held:g}" if isinstance(held, Real) else repr(held)
         raise ValueError(f"{argument} is {said} in row {bad[0]}; pass {what}")
     return found
+
+
+def one_each(name: str, parts: Sequence[Any]) -> dict[str, np.ndarray]:
+    """A number for each row of several sets, one where a set does not tell; nothing if none does."""
+    told = [getattr(one, name) for one in parts]
+    if all(one is None for one in told):
+        return {}
+    return {
+        name: np.concatenate(
+            [np.ones(part.size) if own is None else own for part, own in zip(parts, told, strict=True)]
+        )
+    }
+
+
+def share_of(rows: np.ndarray, fraction: float, labels: np.ndarray | None = None) -> np.ndarray:
+    """A fraction of some rows, at least one of two; with labels, the same fraction of each of these.
+
+    >>> share_of(np.arange(4), 0.5, np.array([1, 0, 1, 0])).tolist()
+    [3, 2]
+    """
+    num = min(max(round(fraction * len(rows)), 1), max(len(rows) - 1, 0))
+    if labels is None:
+        return rows[:num]
+    # Equally spaced rows of a list sorted by label visit every label in proportion.
+    rows = rows[np.argsort(labels[rows], kind="stable")]
+    return rows[((np.arange(num) + 0.5) * len(rows) / num).astype(int)]
 
 
 def held_out(

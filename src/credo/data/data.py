@@ -4,7 +4,7 @@ import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from credo._precision import working_precision
-from credo.data.belonging import as_counts, as_groups, as_times, held_out
+from credo.data.belonging import as_counts, as_groups, as_times, held_out, one_each, share_of
 from credo.data.censoring import as_censored, joined
+from credo.data.described import described
 from credo.data.from_torch import arrays_of
 from credo.data.missing import has_target, is_observed
 from credo.data.names import labels_of, order_of, per_column
@@ -23,8 +24,6 @@ from credo.data.scaling import Scaling, fitted
 from credo.data.targets import as_labels, as_numbers, as_targets, class_names
 from credo.typing import Batch
 
-if TYPE_CHECKING:
-    from credo.data.file_data import FileData
 
 @dataclass(frozen=True, eq=False, init=False)
 class Data:
@@ -55,9 +54,8 @@ class Data:
         times: (N,), numbers or dates: the rows that a split holds out are then the latest.
         counts: (N,), how often each row was seen: its likelihood to that power, so that 2 is the row twice. Any numbers
             from zero on; a row with 0 is left out. They are replicates, not precisions.
-        precisions: (N,), how precisely each row was measured: its noise has the variance σ²/w, σ² being that of a row
-            with w = 1. Numbers above zero, near 1 where the noise is learned; of a model with normal, Student's or
-            log-normal noise.
+        precisions: (N,), how precisely each row was measured, for noise of variance σ²/w, σ² that of w = 1: above zero,
+            and near 1 where the noise is learned.
         columns: for each number of x the column of a table that it tells of, where one became several numbers.
 
     >>> data = Data([[1.0, 10.0], [3.0, 20.0]], [0.5, 1.5], standardise=True, names=["age", "dose"])
@@ -155,11 +153,8 @@ class Data:
         return cls(x, y, **{"classes": classes} | options)
 
     @staticmethod
-    def open(source: Any, **options: Any) -> "FileData":
-        """Rows in files that need not fit into memory: a Parquet, Arrow or .npy file, a folder, or a pair (x, y).
-
-        The options are those of `credo.data.FileData.open`: `target`, `standardise`, `drop`, `share`, ….
-        """
+    def open(source: Any, **options: Any) -> Any:
+        """Rows in files that need not fit into memory, with the options of `credo.data.FileData.open`."""
         from credo.data.file_data import FileData  # which stands on this class
 
         return FileData.open(source, **options)
@@ -317,10 +312,7 @@ class Data:
         whole = (self, *others)
         known = [name for name in PER_ROW if all(getattr(one, name) is not None for one in whole)]
         joined = {name: np.concatenate([getattr(one, name) for one in whole]) for name in ("x", "y", *known)}
-        for name in ("counts", "precisions"):  # one each, where nothing is said
-            if any(getattr(one, name) is not None for one in whole):
-                own = (np.ones(one.size) if (said := getattr(one, name)) is None else said for one in whole)
-                joined[name] = np.concatenate(list(own))
+        joined |= one_each("counts", whole) | one_each("precisions", whole)
         return self._changed(**(dict.fromkeys(PER_ROW) | joined))
 
     def arranged(self, columns: Sequence[str] | None) -> "Data":
@@ -371,33 +363,14 @@ class Data:
             return self.partition(~in_test, in_test)
         order = np.random.default_rng(seed).permutation(self.size)
         labelled = self.labelled[order]
-        chosen = self._share_of(order[labelled], fraction, stratify)
+        chosen = share_of(order[labelled], fraction, self.y if stratify else None)
         if not labelled.all():
-            chosen = np.concatenate([chosen, self._share_of(order[~labelled], fraction)])
+            chosen = np.concatenate([chosen, share_of(order[~labelled], fraction)])
         in_test = np.isin(np.arange(self.size), chosen)
         return self.partition(~in_test, in_test)
 
-    def _share_of(self, rows: np.ndarray, fraction: float, stratify: bool = False) -> np.ndarray:
-        """A fraction of some rows, at least one of two."""
-        num = min(max(round(fraction * len(rows)), 1), max(len(rows) - 1, 0))
-        if not stratify:
-            return rows[:num]
-        # Equally spaced rows of a list sorted by label visit every label in proportion.
-        rows = rows[np.argsort(self.y[rows], kind="stable")]
-        return rows[((np.arange(num) + 0.5) * len(rows) / num).astype(int)]
-
     def __repr__(self) -> str:
-        names = self.names or ()
-        columns = ", ".join(names) if 0 < len(names) <= 4 else f"shape {self.x.shape[1:]}"
-        known = self.y[self.observed]
-        kind = "float" if self.y.dtype.kind == "f" else f"labels {known.min()} to {known.max()}"
-        target = " ".join(filter(None, [self.target, f"[{self.unit}]" if self.unit else None, kind]))
-        outputs = f" × {self.y.shape[1]}" if self.y.ndim == 2 else ""
-        scaled = "" if self.scaling.is_identity else "; standardised"
-        num_bare, num_censored = self.size - self.num_labelled, 0 if self.censored is None else self.censored.sum()
-        rows = f"{self.size} rows" + (f", {num_bare} unlabelled" if num_bare else "")
-        rows += f", {num_censored} censored" if num_censored else ""
-        return f"Data({rows}; x: {columns}; y: {target}{outputs}{scaled})"
+        return described(self)
 
     def _changed(self, **changes: Any) -> "Data":
         """A copy with some fields changed, not checked again."""

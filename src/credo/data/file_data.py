@@ -113,7 +113,7 @@ class FileData:
                 files (x, y), or one `.npy` of which a column is the target. Parquet and Arrow are unpacked once, into
                 four bytes for each cell; a `.npy` file is read where it is.
             target: the column to predict: its name, or its number in a single `.npy` file (−1, the last, by default).
-            standardise: whether the network sees columns of mean 0 and standard deviation 1, by the moments of all rows.
+            standardise: whether the network sees columns of mean 0 and standard deviation 1, those of all rows.
             drop: columns not to use.
             names, unit, classes: as for `credo.Data`; tables bring their names.
             share: (index, count) of a process: it reads rows of its own, beside each other, one of `count` shares.
@@ -121,7 +121,8 @@ class FileData:
         """
         folder = None
         if isinstance(source, tuple):
-            rows = StoredRows(*(StoredArray.open(one) for one in source))
+            x, y = source
+            rows = StoredRows(StoredArray.open(x), StoredArray.open(y))
         elif Path(source).suffix == ".npy":
             if isinstance(target, str):
                 raise ValueError(f"target is {target!r}, and the columns of {source} have no names; pass a number")
@@ -133,8 +134,8 @@ class FileData:
             rows, names, folder = found.rows, found.names, found.folder
         else:
             raise ValueError(
-                f"{source} cannot be read by blocks; pass a {', '.join(SUFFIXES)} or .npy file, a folder of such files, "
-                "or a pair (x.npy, y.npy)"
+                f"{source} cannot be read by blocks; pass a {', '.join(SUFFIXES)} or .npy file, a folder of Parquet or "
+                "Arrow files, or a pair (x.npy, y.npy)"
             )
         if drop and folder is None:
             raise ValueError(f"drop is {list(drop)}, and the columns of .npy files have no names; leave it out")

@@ -96,7 +96,8 @@ class Batches:
         self.order, self.size = order, min(size, order.num_rows)
         self._read, self._pool = read, pool
         self._held: tuple[tuple[int, int], Future[tuple[np.ndarray, np.ndarray]]] | None = None
-        self._ahead = self._held
+        # While the steps are compiled.
+        self._ahead = self._asked((0, 0))
 
     @property
     def per_epoch(self) -> int:
@@ -130,11 +131,9 @@ class Batches:
         """The rows of a window, shuffled; from now on the next one is read."""
         place = (epoch, window)
         if self._held is None or self._held[0] != place:
-            is_ahead = self._ahead is not None and self._ahead[0] == place
-            self._held = self._ahead if is_ahead else self._asked(place)
+            self._held = self._ahead if self._ahead[0] == place else self._asked(place)
             after = (epoch, window + 1) if window + 1 < self.order.num_windows else (epoch + 1, 0)
             self._ahead = self._asked(after)
-        assert self._held is not None
         return self._held[1].result()
 
     def _asked(self, place: tuple[int, int]) -> tuple[tuple[int, int], Future[tuple[np.ndarray, np.ndarray]]]:

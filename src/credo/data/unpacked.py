@@ -50,7 +50,8 @@ def schema_of(files: Sequence[Path]) -> dict[str, Any]:
             schemas.append(dict(scanned(path).collect_schema()))
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
             said = next(iter(str(error).splitlines()), type(error).__name__)
-            raise ValueError(f"{path} cannot be read, it may be damaged: {said}; get it again") from error
+            what = "is not a Parquet file, or it is damaged" if path.suffix == ".parquet" else "is damaged"
+            raise ValueError(f"{path} {what}: {said}; get it again") from error
     first = schemas[0]
     for path, own in zip(files[1:], schemas[1:], strict=True):
         for name in first:
@@ -160,18 +161,18 @@ class RowWriter:
         # NumPy leaves room in the head for a number of rows that grows.
         shape, dtype = self._kinds[name]
         described = {"descr": np.dtype(dtype).str, "fortran_order": False, "shape": (self.num_rows, *shape)}
-        np.lib.format.write_array_header_1_0(self._files[name], described)  # type: ignore[arg-type]
+        np.lib.format.write_array_header_1_0(self._files[name], described)
 
     @property
     def rows(self) -> StoredRows:
         """What was written."""
-        return StoredRows(*(StoredArray.open(self._paths[name]) for name in "xy"))
+        return StoredRows(StoredArray.open(self._paths["x"]), StoredArray.open(self._paths["y"]))
 
 
 def _batches(path: Path, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
     try:
-        yield from scanned(path).select(columns).collect_batches(
-            chunk_size=ROWS_AT_ONCE, lazy=True, maintain_order=True
+        yield from (
+            scanned(path).select(columns).collect_batches(chunk_size=ROWS_AT_ONCE, lazy=True, maintain_order=True)
         )
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         said = next(iter(str(error).splitlines()), type(error).__name__)

@@ -148,7 +148,14 @@ class Chains(Protocol):
 
 
 def diagnose_chains(posterior: Chains) -> ChainDiagnostics:
-    """All diagnostics of a posterior made of draws."""
+    """All diagnostics of a posterior made of draws.
+
+    >>> import credo
+    >>> model = credo.models.regression(credo.networks.MLP([], out=1), noise=0.3)
+    >>> posterior = credo.fit(model, credo.datasets.gap(20), credo.NUTS(num_samples=50, num_warmup=50), seed=0)
+    >>> credo.evaluation.diagnose(posterior).num_divergences
+    0
+    """
     infos = posterior.infos or {}
     divergences = int(np.sum(infos["diverged"])) if "diverged" in infos else None
     enough = posterior.num_draws >= 4  # split R-hat needs two draws in each half of a chain

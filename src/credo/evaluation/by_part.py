@@ -19,7 +19,7 @@ def by_part(judge: Callable[[Data], Any], parts: Iterable[Data]) -> Any:
     """The `Scores` of all rows, from those of parts that hold rows from anywhere, each row in one of them.
 
     Of metrics that are means over rows it is the mean over all rows; of others, such as a distance between curves, that
-    of sets of as many rows as a part has. Standard errors are those of a mean over parts. Curves are those of the first.
+    of sets of as many rows as a part has. Standard errors are those of a mean over parts; curves, those of the first.
     """
     found, sizes = [], []
     for part in parts:

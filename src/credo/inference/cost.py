@@ -78,7 +78,7 @@ class Cost(InNotebook):
         why: this method, where the user left it open.
         needs: of memory.
         rows, rows_per_step: in all, and of one gradient.
-        runs: steps of a chain, chains, and what was measured, of each run of the engine: one, or with one before it that
+        runs: steps of a chain, chains, and what was measured, of each run of the engine: one, or two where the first
             finds where to start.
     """
 
@@ -150,7 +150,8 @@ class Cost(InNotebook):
         return "\n".join(
             [
                 f"{self.method}{why}",
-                f"memory: {size_in_words(here.num_bytes)} of {size_in_words(bytes_allowed())}, half of {memory_limit()}",
+                f"memory: {size_in_words(here.num_bytes)}; there may be {size_in_words(bytes_allowed())}, half of "
+                f"{memory_limit()}",
                 f"  {self.needs}",
                 f"work: {self.num_gradients:,} gradients of {self.rows_per_step:,} of {self.rows:,} rows",
                 f"time: {time_in_words(here.seconds)} on this machine, {time_in_words(compiling)} of it to compile",
@@ -197,7 +198,7 @@ def measured(method: Method, plan: Plan, model: Model, data: Any, seed: int = 0)
     if files is not None:
         require_by_batch(type(method).__name__, plan)
     with nullcontext() if files is None else Feed(files, plan, seed) as feed:
-        driver = Driver(method, model, plan, RECORDS_PER_CHUNK, feed)
+        driver = Driver(method, model, plan, RECORDS_PER_CHUNK, feed=feed)
         size = driver.group_size()
         at_once = min(plan.num_chains, driver.num_workers * size)
         began = time.perf_counter()

@@ -15,10 +15,12 @@ from credo._compilation_cache import keep_programs
 from credo._folders import require_nothing_to_resume
 from credo._machine import memory_told
 from credo._mesh import as_mesh
+from credo._processes import by_one_of, entered_by_first, losses_told, require_same
 from credo.data import Data, FileData, as_data
 from credo.inference.auto import Choice, choose
 from credo.inference.engine.feed import require_by_batch
 from credo.inference.engine.fit_folder import FitFolder, Place, identity_of
+from credo.inference.engine.same import digests
 from credo.inference.engine.stages import FitStages
 from credo.inference.ensemble.deep_ensemble import DeepEnsemble
 from credo.inference.fitting_memory import refuse_if_too_large
@@ -35,6 +37,7 @@ from credo.posterior.believed import Believed
 from credo.typing import Batch, Theta
 
 
+@losses_told()
 @memory_told("fitting", "take fewer rows, draws or chains, or a smaller network")
 def fit(
     model: Model | Sequence[Model],
@@ -95,22 +98,32 @@ def fit(
     train, held_out = _split(everything, validation, choice.method, suited)
     if start is not None and (several or isinstance(choice.method, DeepEnsemble)):
         raise ValueError("start: the members of an ensemble set out from places of their own; pass no start")
+    together = devices is not None and jax.process_count() > 1
     job = Job(train, held_out, seed, FitStages(progress=progress, mesh=devices), start=start)
     if checkpoint is None:
         require_nothing_to_resume(resume)
+    if checkpoint is None and not together:
         return job.fit_chosen(models, choice, several)
     bound = [one.bind(train) for one in models]
     starts = None if start is None else _from_posterior(start, bound[0], choice.method.plan().num_chains)
     rows = train.checksum if isinstance(train, FileData) else train.batch()
     identity = identity_of(choice.method, bound, (rows, held_out), seed, starts)
-    with FitFolder(checkpoint, identity, resume=resume) as folder:
-        if folder.is_finished:
-            left = [choice.method.leaves(one, train) for one in models]
-            return load(folder.folder, model=left if several else left[0])
+    if together:
+        require_same(digests(identity, bound))
+    if checkpoint is None:
+        return job.fit_chosen(models, choice, several)
+    folder = FitFolder(checkpoint, identity, resume=resume)
+    # Of several processes, the first one reads and writes.
+    done: Any = by_one_of(devices)
+    with entered_by_first(folder) if together else folder:
+        left = [choice.method.leaves(one, train) for one in models]
+        finished = done(lambda: load(folder.folder, model=left if several else left[0]) if folder.is_finished else None)
+        if finished is not None:
+            return finished
         stages = FitStages(folder.checkpoints, progress=progress, mesh=devices)
         posterior = replace(job, stages=stages).fit_chosen(models, choice, several)
         if not posterior.provenance.interrupted:
-            folder.finish(posterior)
+            done(lambda: folder.finish(posterior))
         return posterior
 
 

@@ -96,7 +96,11 @@ class Method(ABC):
         num_rows = min(plan.batch_size or seen.size, seen.size)
         at_once = plan.chains_at_once(bound.num_parameters, available_cores()) * self.networks_per_step
         activations = at_once * bound.activation_bytes(num_rows)
-        held = seen.bytes_held if isinstance(seen, FileData) else working_precision().itemsize * (seen.x.size + seen.y.size)
+        held = (
+            seen.bytes_held
+            if isinstance(seen, FileData)
+            else working_precision().itemsize * (seen.x.size + seen.y.size)
+        )
         return replace(stored, data_bytes=held, activation_bytes=activations)
 
     def stores(self, model: Model) -> Needs:

@@ -8,6 +8,7 @@ import numpy as np
 
 from credo._dataflow import dependencies
 from credo._text import nearest
+from credo.models.rows import RowShapes
 from credo.models.sites import (
     LOCAL_NOISE,
     SiteOfTrace,
@@ -60,6 +61,12 @@ def check_prior(dependencies: Mapping[str, frozenset[str]]) -> None:
                 "credo.Model(program, inputs={'u': points}) with program(x, y=None, *, u) (inputs={'u': 'training'} "
                 "for the training inputs), or move the site into the plate"
             )
+
+
+def check_labels(model: Traced, rows: RowShapes) -> None:
+    """Refuse precisions of class labels, before they are taken for numbers."""
+    if rows.precise and model.labels:
+        refuse_precisions("y holds class labels, which have no noise of their own")
 
 
 def check_precisions(model: Traced) -> None:

@@ -133,7 +133,7 @@ def held_out_scores(data: Data, likelihood: str) -> np.ndarray:
         def lost(flat: Array) -> tuple[Array, Array]:
             own = unravel(flat)
             law = lines.law(x @ own["lines"], own["rest"])
-            terms = (law if data.precisions is None else sharpened(law, data.precisions)).log_prob(y)
+            terms = (law if data.precisions is None else sharpened(law, jnp.asarray(data.precisions))).log_prob(y)
             return 0.5 * jnp.sum(own["lines"][1:] ** 2) - jnp.sum(jnp.where(counted, terms, 0.0)), terms
 
         return jax.value_and_grad(lost, has_aux=True)(flat)

@@ -55,7 +55,6 @@ from credo.models.summed import combinations, mixture_of
 from credo.predictive import Predictive, predictive
 from credo.predictive.conditional import Conditional
 from credo.predictive.mixed import mixed
-from credo.predictive.sharpened import refuse_precisions
 from credo.typing import Array, Batch, Key, Theta
 
 T = TypeVar("T")
@@ -111,8 +110,7 @@ class Model(Densities):
         x = jax.ShapeDtypeStruct((num_rows, *seen.x.shape[1:]), working_precision())
         batch = Batch(x, seen.scaled_outcomes, seen.size)  # type: ignore[arg-type]
         rows = RowShapes.of(batch, data)
-        if rows.precise and self.labels:
-            refuse_precisions("y holds class labels, which have no noise of their own")
+        contract.check_labels(self, rows)
         if self.check is not None:
             self.check(batch._replace(y=rows.parted(batch.y).y))
         if self.rows is not None and self.rows == rows and self.inputs is None and self.trained is None:
@@ -200,7 +198,8 @@ class Model(Densities):
         def terms(batch: dict[str, Array]) -> dict[str, Array]:
             return self._prior_terms(self._trace(theta, batch["x"], batch.get("y"))[0])
 
-        contract.check_prior(dependencies(terms, {"x": example.x} if example.y is None else {"x": example.x, "y": example.y}))
+        seen = {"x": example.x} if example.y is None else {"x": example.x, "y": example.y}
+        contract.check_prior(dependencies(terms, seen))
 
     def _check_factors(self) -> None:
         """Refuse a factor that is not finite, and whatever it refuses itself, at draws from the prior."""

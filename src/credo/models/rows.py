@@ -89,7 +89,8 @@ class RowShapes:
         if y is None:
             return Told(y)
         y, precisions = self._without_precisions(y)
-        return Told(*(parted(y) if self.censored else (y, None)), precisions)
+        y, censored = parted(y) if self.censored else (y, None)
+        return Told(y, censored, precisions)
 
     def given(self, law: Any, y: Any) -> tuple[Any, Any]:
         """p(y | x, theta) of rows of a batch, with the noise that their precisions leave, and y without these."""

@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import ClosedJaxpr
 
-from credo._dataflow import CALLS, CONVOLUTION, body, walk
+from credo._dataflow import CALLS, CONVOLUTIONS, body, walk
 from credo.networks.labels import Factors, Labels
 
 # Primitives that compute each number of the output from the numbers in the same place of the inputs.
@@ -241,7 +241,7 @@ def _gather(flow: AxisFlow, params: Params, values: list[Labelled], shape: Seque
 
 _RULES: dict[str, Callable[..., Axes | None]] = {
     "dot_general": _dot,
-    CONVOLUTION: _convolution,
+    **dict.fromkeys(CONVOLUTIONS, _convolution),
     "broadcast_in_dim": _broadcast,
     "reshape": _reshape,
     "squeeze": _reshape,

@@ -1,37 +1,48 @@
-"""Convolutions as matrix products of patches, where that is faster: on a CPU, inside compiled loops.
+"""Convolutions that stay fast inside compiled loops, on a CPU, with all their derivatives.
 
-Training, sampling and prediction run inside `fori_loop` and `scan`. There XLA's CPU backend computes convolutions,
-and above all their gradients, by a slow routine: a LeNet step took 620 ms in a loop and 30 ms outside of one. As a
-product of patches with the kernel it takes 35 ms in either place. The network's own code is not touched: it is traced,
-and its convolutions are replaced.
+Training, sampling and prediction run inside `fori_loop` and `scan`. There XLA's CPU backend has its fast routine only
+for convolutions whose rows come first and whose channels come last; the gradients that JAX makes are of other orders,
+and take a routine that is a hundred times slower. So a convolution is a primitive of our own, which is compiled in the
+order that is fast. Its derivatives and its batches are those of JAX, in which each convolution is ours again.
+
+The network's own code is not touched: it is traced, and its convolutions and poolings are replaced.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.extend.core import Primitive
+from jax.extend.core.primitives import conv_general_dilated_p
+from jax.interpreters import ad, batching, mlir
 
-from credo._dataflow import CONVOLUTION, PLAIN_CALLS, as_it_is, body, walk
+from credo._dataflow import CONVOLUTIONS, OWN_CONVOLUTION, PLAIN_CALLS, as_it_is, body, walk
+from credo.networks.patches import is_plain, of_patches
 from credo.typing import Array
 
+_POOLING = "reduce_window_max"
+# What is written in another way.
+_REPLACED = {*CONVOLUTIONS - {OWN_CONVOLUTION}, _POOLING}
 
-def with_patches(function: Callable[..., Any], *, everywhere: bool = False) -> Callable[..., Any]:
-    """The same function, with its convolutions as products of patches where the backend is a CPU, or everywhere.
+convolution_p = Primitive(OWN_CONVOLUTION)
+
+
+def with_fast_convolutions(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same function, with its convolutions as our own.
 
     >>> def twice(x):
     ...     return jax.lax.conv(x, 2 * jnp.ones((1, 1, 1, 1)), (1, 1), "VALID")
-    >>> print(with_patches(twice)(jnp.ones((1, 1, 1, 2))))
+    >>> print(with_fast_convolutions(twice)(jnp.ones((1, 1, 1, 2))))
     [[[[2. 2.]]]]
     """
 
     def replaced(*arguments: Any) -> Any:
-        if not everywhere and jax.default_backend() != "cpu":
-            return function(*arguments)
         closed, shape = jax.make_jaxpr(function, return_shape=True)(*arguments)
-        if not _has_convolution(closed.jaxpr):
+        if not _is_concerned(closed):
             return function(*arguments)
         outputs = walk(closed, jax.tree.leaves(arguments), _equation)
         return jax.tree.unflatten(jax.tree.structure(shape), outputs)
@@ -39,49 +50,106 @@ def with_patches(function: Callable[..., Any], *, everywhere: bool = False) -> C
     return replaced
 
 
-def _has_convolution(jaxpr: Any) -> bool:
+def _is_concerned(closed: Any) -> bool:
     return any(
-        eqn.primitive.name == CONVOLUTION or (eqn.primitive.name in PLAIN_CALLS and _has_convolution(body(eqn)))
-        for eqn in getattr(jaxpr, "jaxpr", jaxpr).eqns
+        eqn.primitive.name in _REPLACED or (eqn.primitive.name in PLAIN_CALLS and _is_concerned(body(eqn)))
+        for eqn in getattr(closed, "jaxpr", closed).eqns
     )
 
 
-def _equation(eqn: Any, inputs: list[Any]) -> list[Any]:
-    if eqn.primitive.name in PLAIN_CALLS and _has_convolution(body(eqn)):
+def _equation(eqn: Any, inputs: list[Any]) -> Sequence[Any]:
+    if eqn.primitive.name in PLAIN_CALLS and _is_concerned(body(eqn)):
         return walk(body(eqn), inputs, _equation)
-    if eqn.primitive.name == CONVOLUTION and _is_plain(eqn.params):
-        return [_convolve(inputs[0], inputs[1], eqn.params)]
+    if eqn.primitive is conv_general_dilated_p:
+        return [convolution_p.bind(*inputs, **eqn.params)]
+    if eqn.primitive.name == _POOLING and _are_tiles(eqn.params):
+        return [_tiles_max(inputs[0], eqn.params["window_dimensions"])]
     return as_it_is(eqn, inputs)
 
 
-def _is_plain(params: dict[str, Any]) -> bool:
-    """No groups, and no holes in the data (transposed convolutions): those stay as they are."""
-    groups = params["feature_group_count"], params["batch_group_count"]
-    return groups == (1, 1) and all(step == 1 for step in params["lhs_dilation"])
+# -- pooling -------------------------------------------------------------------------------------------------
 
 
-def _convolve(data: Array, kernel: Array, params: dict[str, Any]) -> Array:
-    """out[n, p, o] = Σ over window places w and channels c of data[n, stride·p + dilation·w, c] kernel[w, c, o]."""
+def _are_tiles(params: dict[str, Any]) -> bool:
+    """Whether windows lie side by side: of them, the gradient is cheaper by reshaping."""
+    spread = (*params["base_dilation"], *params["window_dilation"])
+    margins = np.ravel(params["padding"])
+    return params["window_dimensions"] == params["window_strides"] and set(spread) == {1} and not margins.any()
+
+
+def _tiles_max(x: Array, window: Sequence[int]) -> Array:
+    """The largest number of each window. Where several are, each has an equal part of the gradient."""
+    counts = [length // size for length, size in zip(x.shape, window, strict=True)]
+    whole = x[tuple(slice(count * size) for count, size in zip(counts, window, strict=True))]
+    apart = whole.reshape([side for pair in zip(counts, window, strict=True) for side in pair])
+    return jnp.max(apart, tuple(range(1, 2 * x.ndim, 2)))
+
+
+# -- the primitive -------------------------------------------------------------------------------------------
+
+
+@convolution_p.def_impl
+def _run(data: Array, kernel: Array, **params: Any) -> Array:
+    return jax.jit(partial(convolution_p.bind, **params))(data, kernel)
+
+
+@convolution_p.def_abstract_eval
+def _shape(data: Any, kernel: Any, **params: Any) -> Any:
+    aval, _ = conv_general_dilated_p.abstract_eval(data, kernel, **params)
+    return aval
+
+
+def _compiled(data: Array, kernel: Array, **params: Any) -> Array:
+    """A window that is larger than the image is a product of patches: XLA would let the image slide over the window."""
+    lhs, rhs, _ = params["dimension_numbers"]
+    image, window = (math.prod(one.shape[axis] for axis in axes[2:]) for one, axes in ((data, lhs), (kernel, rhs)))
+    if window > image and is_plain(params):
+        return of_patches(data, kernel, params)
+    return _canonical(data, kernel, **params)
+
+
+def _canonical(data: Array, kernel: Array, **params: Any) -> Array:
+    """The same with rows first and channels last; and of the kernel, places, channels in, channels out."""
     lhs, rhs, out = params["dimension_numbers"]
-    strides, dilation = np.array(params["window_strides"]), np.array(params["rhs_dilation"])
-    # Rows first, channels last; and for the kernel: places, channels in, channels out.
-    data = jnp.transpose(data, (lhs[0], *lhs[2:], lhs[1]))
-    kernel = jnp.transpose(kernel, (*rhs[2:], rhs[1], rhs[0]))
-    padding = [(0, 0, 0), *((low, high, 0) for low, high in params["padding"]), (0, 0, 0)]
-    data = jax.lax.pad(data, jnp.zeros((), data.dtype), padding)
-    window, (num_in, num_out) = kernel.shape[:-2], kernel.shape[-2:]
-    starts = dilation * list(np.ndindex(*window))
-    # How far the data's place goes while the output's goes from its first to its last.
-    reach = (data.shape[1:-1] - starts[-1] - 1) // strides * strides
-    patches = [
-        jax.lax.slice(data, (0, *start, 0), (len(data), *stop, num_in), (1, *params["window_strides"], 1))
-        for start, stop in zip(starts.tolist(), (starts + reach + 1).tolist(), strict=True)
-    ]
-    result = jnp.matmul(
-        jnp.concatenate(patches, axis=-1),
-        kernel.reshape(math.prod(window) * num_in, num_out),
-        precision=params["precision"],
-        preferred_element_type=params["preferred_element_type"],
+    last = len(lhs) - 1
+    rows, window = (0, last, *range(1, last)), (last, last - 1, *range(last - 1))
+    result = conv_general_dilated_p.bind(
+        jnp.transpose(data, (lhs[0], *lhs[2:], lhs[1])),
+        jnp.transpose(kernel, (*rhs[2:], rhs[1], rhs[0])),
+        **params | {"dimension_numbers": jax.lax.ConvDimensionNumbers(rows, window, rows)},
     )
-    # From (rows, places, channels) to the order that was asked for.
     return jnp.transpose(result, np.argsort((out[0], *out[2:], out[1])).tolist())
+
+
+mlir.register_lowering(convolution_p, mlir.lower_fun(_compiled, multiple_results=False), platform="cpu")
+mlir.register_lowering(convolution_p, mlir.lower_fun(conv_general_dilated_p.bind, multiple_results=False))
+
+
+def _derivative(side: int, cotangent: Array, *operands: Any, **params: Any) -> Array:
+    """Of one side, as JAX has it."""
+    other = operands[1 - side]
+
+    def linear(one: Array, other: Array) -> Array:
+        return conv_general_dilated_p.bind(*((one, other) if side == 0 else (other, one)), **params)
+
+    def pulled(cotangent: Array, other: Array) -> Array:
+        return jax.linear_transpose(partial(linear, other=other), operands[side].aval)(cotangent)[0]
+
+    return with_fast_convolutions(pulled)(cotangent, other)
+
+
+ad.defbilinear(convolution_p, partial(_derivative, 0), partial(_derivative, 1))
+
+
+def _batched(operands: Sequence[Array], axes: Sequence[int | None], **params: Any) -> tuple[Array, int]:
+    """One after another where both sides differ: groups of channels, as which JAX has them, are slow."""
+    run = partial(convolution_p.bind, **params)
+    data_axis, kernel_axis = axes
+    if data_axis is not None and kernel_axis is not None:
+        pairs = jnp.moveaxis(operands[0], data_axis, 0), jnp.moveaxis(operands[1], kernel_axis, 0)
+        return jax.lax.map(lambda pair: run(*pair), pairs), 0
+    plain = jax.vmap(partial(conv_general_dilated_p.bind, **params), in_axes=tuple(axes))
+    return with_fast_convolutions(plain)(*operands), 0
+
+
+batching.primitive_batchers[convolution_p] = _batched

@@ -7,7 +7,7 @@ from typing import Any
 
 import jax
 
-from credo._dataflow import CALLS, CONVOLUTION, body, trace, walk
+from credo._dataflow import CALLS, CONVOLUTIONS, body, trace, walk
 from credo.networks.functional import Network
 
 # Places of layers side by side, from the input to the output: the arrays of each layer by its name.
@@ -80,7 +80,7 @@ class _Order:
         if len(entering) != 1:
             return None
         (layer,) = entering
-        if eqn.primitive.name in ("dot_general", CONVOLUTION):
+        if eqn.primitive.name in {"dot_general", *CONVOLUTIONS}:
             return layer
         if eqn.primitive.name == "add" and data[0].product and "." not in layer:
             self.kernel_of.setdefault(layer, data[0].product)

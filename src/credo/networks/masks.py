@@ -26,7 +26,7 @@ from flax import linen, nnx
 
 from credo import random
 from credo._precision import working_precision
-from credo.networks.convolution import with_patches
+from credo.networks.convolution import with_fast_convolutions
 from credo.typing import Array, Key, Theta, Tree
 
 MaskKind = Literal["bernoulli", "gaussian", "concrete"]
@@ -198,7 +198,7 @@ def with_masks(apply: Callable[[Theta, Array], Array]) -> Callable[[Theta, Array
             jax.eval_shape(lambda theta, x: apply(theta, x), theta, x)
         return found.layers
 
-    patched = with_patches(run)
+    patched = with_fast_convolutions(run)
 
     def asking(theta: Theta, x: Array) -> Array:
         return patched(theta, x, _masks_of_network(lambda: layers(theta, x)))

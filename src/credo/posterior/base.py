@@ -58,7 +58,14 @@ class Provenance:
 
 
 class Posterior(Protocol):
-    """p(theta | D), or what stands for it."""
+    """p(theta | D), or what stands for it.
+
+    >>> import credo
+    >>> model = credo.models.regression(credo.networks.MLP([], out=1), noise=0.3)
+    >>> posterior = credo.fit(model, credo.datasets.gap(20), credo.ClosedForm())
+    >>> posterior.predict([[0.0], [1.0]]).mean.shape, posterior.sample(credo.random.key(0), 5)["head.bias"].shape
+    ((2,), (5, 1))
+    """
 
     @property
     def model(self) -> Model:

@@ -19,7 +19,14 @@ from credo import random
 from credo._precision import working_precision
 from credo.covariance import Root
 from credo.data import Scaling, as_precisions
-from credo.models.outputs import BinaryOutputs, ClassOutputs, CorrelatedOutputs, LogNormalOutputs, NormalOutputs, Outputs
+from credo.models.outputs import (
+    BinaryOutputs,
+    ClassOutputs,
+    CorrelatedOutputs,
+    LogNormalOutputs,
+    NormalOutputs,
+    Outputs,
+)
 from credo.posterior.base import BasePosterior
 from credo.posterior.linearised import Linearisation, draws_by_block, features_by_block, moments_by_block
 from credo.predictive import ClassPredictive, Predictive, RegressionPredictive, streaming
@@ -311,7 +318,8 @@ def _assembled(
 
 def _at_precisions(law: Any, rows: np.ndarray, precisions: np.ndarray) -> tuple[Any, np.ndarray]:
     """Of rows that hold the logarithm of the noise it is moved; any other law is sharpened at each draw."""
-    inner, width = (law.conditional_of, law.width) if isinstance(law, MemberRows) else (law, rows.shape[1])
+    inner: Any = law.conditional_of if isinstance(law, MemberRows) else law
+    width = law.width if isinstance(law, MemberRows) else rows.shape[1]
     if isinstance(inner.outputs, LogNormalOutputs):
         raise ValueError(
             "precisions: a linearised network has no moments of log-normal noise that differs between rows; take "

@@ -42,6 +42,13 @@ class Mixture(BasePosterior):
         members: the qᵢ; each may have prior parameters xi of its own as constants of its model, or a model of its own.
         provenance: of the whole.
         weights: wᵢ, adding up to one; equal by default.
+
+    >>> import credo
+    >>> model = credo.models.regression(credo.networks.MLP([], out=1), noise=0.3)
+    >>> members = credo.DeepEnsemble(credo.BayesByBackprop(num_steps=20), members=3)
+    >>> posterior = credo.fit(model, credo.datasets.gap(20), members)
+    >>> type(posterior).__name__, len(posterior.members), posterior.weights.round(2).tolist()
+    ('Mixture', 3, [0.33, 0.33, 0.33])
     """
 
     stored_as: ClassVar[str] = "mixture"

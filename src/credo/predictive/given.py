@@ -39,9 +39,7 @@ def predictive(
     num_draws = len(next(iter(draws.values()), [None]))
     weights = np.full(num_draws, 1 / num_draws) if weights is None else np.asarray(weights, np.float64)
     inputs: Any = (
-        replace(x, scaling=scaling)
-        if isinstance(x, FileInputs)
-        else np.asarray(scaling.inputs(x), working_precision())
+        replace(x, scaling=scaling) if isinstance(x, FileInputs) else np.asarray(scaling.inputs(x), working_precision())
     )
     conditional_of = Given(model)
     look(conditional_of, draws, inputs, refuse_several_labels)

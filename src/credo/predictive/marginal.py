@@ -52,7 +52,13 @@ MAX_RESULT_BYTES = 2**32
 
 
 class Predictive:
-    """p(y | x, D) on the rows of x. Axes are always (draws, data, output…)."""
+    """p(y | x, D) on the rows of x. Axes are always (draws, data, output…).
+
+    >>> import credo
+    >>> prediction = credo.from_normal([[0.0, 1.0], [2.0, 1.0]], 0.5)  # two draws of theta, two rows
+    >>> print(prediction.mean, prediction.epistemic.round(2), prediction.aleatoric.round(2))
+    [1. 1.] [2. 0.] [0.25 0.25]
+    """
 
     def __init__(
         self, conditional_of: ConditionalOf, draws: Theta, x: np.ndarray, *, weights: np.ndarray, scaling: Scaling

@@ -57,6 +57,14 @@ def report(
         columns: what was done with each column of a table, (name, words), as in `credo.tables.Encoding.says`.
 
     Returns the path of the file.
+
+    >>> import tempfile
+    >>> import credo
+    >>> model = credo.models.regression(credo.networks.MLP([], out=1), noise=0.3)
+    >>> posterior = credo.fit(model, credo.datasets.gap(20), credo.ClosedForm())
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     credo.report(posterior, credo.datasets.gap(20, seed=1), folder).name
+    'report.html'
     """
     test = rows_for(posterior, data)
     target = Path(path)

@@ -52,6 +52,15 @@ def updated(
         new_classes: whether a class that the run does not know is learned as a new one.
         again: whether a table is learned once more that has been learned already.
         unknown: "error", or "missing" to treat new categories as missing.
+
+    >>> import shutil
+    >>> from tempfile import TemporaryDirectory
+    >>> import credo
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = shutil.copytree("run", f"{folder}/run")
+    ...     run = credo.runs.updated(f"{folder}/run", "houses.csv", again=True)
+    >>> len(run.updates)
+    1
     """
     Run.load(folder)  # which says what is wrong with a folder before anything is written to it
     with locked(Path(folder)):

@@ -133,8 +133,8 @@ class Encoding(Inputs):
         whole = Target.learn_all([seen[name] for name in targets], task, censored)
         if whole.is_classes and "precisions" in roles:
             raise ValueError(
-                f"precisions: {roles['precisions']!r} is about the noise of numbers, and {whole.name!r} is {whole.task}, "
-                f"{whole.why}; leave it out, or pass it as counts if rows stand for several"
+                f"precisions: {roles['precisions']!r} is about noise of numbers, and {whole.name!r} is {whole.task} "
+                f"({whole.why}); leave it out, or pass it as counts if rows stand for several"
             )
         num_known = seen[targets[0]].num_known
         if whole.also:

@@ -16,11 +16,11 @@ class Chain:
     """One chain: its current state, and the records of each chunk so far."""
 
     index: int
-    key: Key
+    key: Key | None
     state: Tree
     data: Batch
     rows: Array | None = None
-    lane: Lane = Lane()
+    lane: Lane = field(default_factory=Lane)
     step: int = 0
     num_kept: int = 0
     records_per_chunk: int = 1
@@ -48,15 +48,18 @@ class Group:
     """
 
     chains: list[Chain]
-    key: Key
+    key: Key | None
     state: Tree
     rows: Array | None
 
     @classmethod
     def of(cls, chains: list[Chain], size: int) -> "Group":
         """Chains at step 0 as a group of a size, in the lane of the first."""
+        if not chains[0].lane.is_mine:
+            return cls(chains, None, None, None)
         filled = [*chains, *[chains[-1]] * (size - len(chains))]
-        key = jnp.stack([chain.key for chain in filled])
+        keys: list[Any] = [chain.key for chain in filled]
+        key = jnp.stack(keys)
         state, rows = side_by_side([(chain.state, chain.rows) for chain in filled])
         return cls(chains, *chains[0].lane.whole((key, state, rows)))
 

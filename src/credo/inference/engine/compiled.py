@@ -76,7 +76,8 @@ def chunk(
 
     Steps are numbered from the start of the chain, and each takes its key and its batch from its number. In lock-step,
     key, state and rows begin with an axis of chains, and draws and infos have it after that of the records. The buffers
-    have `sizes` records: of infos, and of draws, which are larger; where there are more records, draws are overwritten. `ahead` are the batches of these steps, where rows are in files.
+    have `sizes` records: of infos, and of draws, which are larger; where there are more records, draws are overwritten.
+    `ahead` are the batches of these steps, where rows are in files.
     """
     first, num_records, thin = span
     max_records, max_draws = sizes
@@ -89,7 +90,8 @@ def chunk(
     ) -> tuple[Tree, Any]:
         batch_key, step_key = jax.random.split(key)
         if ahead is not None:
-            batch = Batch(*(jax.lax.dynamic_index_in_dim(one, number - first, keepdims=False) for one in ahead), data.total)
+            x, y = (jax.lax.dynamic_index_in_dim(one, number - first, keepdims=False) for one in ahead)
+            batch = in_shares(Batch(x, y, data.total))
         else:
             batch = whole if is_whole else _batch(batch_key, number, data, rows, plan)
         batch = batch._replace(inputs=_inputs(batch_key, number, model, data, plan))

@@ -2,7 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import jax
 import numpy as np
@@ -50,10 +50,12 @@ class Feed:
 
     def ahead(self, unit: Chain | Group, num: int) -> Ahead:
         """The next `num` batches; the room is always that of `num_steps`, so that all chunks are one program."""
-        chains = [unit]
         if isinstance(unit, Group):
             # The last chain stands in where a group is not full, as it does for the states.
-            chains = unit.chains + unit.chains[-1:] * (len(unit.key) - len(unit.chains))
+            keys: Any = unit.key
+            chains = unit.chains + unit.chains[-1:] * (len(keys) - len(unit.chains))
+        else:
+            chains = [unit]
         x, y = (aligned((len(chains), self.num_steps, *shape), dtype) for shape, dtype in self._shapes)
         for chain, *own in zip(chains, x, y, strict=True):
             self._batches[chain.index].fill(chain.step, num, *own)
@@ -71,7 +73,9 @@ def require_by_batch(name: str, plan: Plan) -> None:
     )
     if plan.sees_all_rows or plan.batch_size is None:
         what = "looks at all rows at once" if plan.sees_all_rows else "takes all rows in each step"
-        raise ValueError(f"{name} {what}, and the data are rows in files; take one of {others}; or fit some of the rows")
+        raise ValueError(
+            f"{name} {what}, and the data are rows in files; take one of {others}; or fit some of the rows"
+        )
     if plan.rows != "all":
         raise ValueError(
             f"{name} gives each chain rows of its own (bagging, anchored), and the data are rows in files; leave that "

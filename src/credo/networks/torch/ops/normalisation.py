@@ -6,6 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from credo.networks.normalisation import group_normalised
 from credo.networks.torch.table import torch_op
 from credo.typing import Array
 
@@ -14,8 +15,11 @@ from credo.typing import Array
 def batch_norm(
     x: Array, weight: Array | None, bias: Array | None, mean: Array, var: Array, momentum: float, eps: float
 ) -> tuple[Array]:
-    shift = _by_channel(x, mean)
-    return (_affine((x - shift) * _by_channel(x, jax.lax.rsqrt(var + eps)), *_channels(x, weight, bias)),)
+    # One scale and shift for each channel: the gradient sums over rows and places once for each.
+    scale = jax.lax.rsqrt(var + eps)
+    scale = scale if weight is None else scale * weight
+    shift = -mean * scale if bias is None else bias - mean * scale
+    return (_affine(x, *_channels(x, scale, shift)),)
 
 
 @torch_op("aten._native_batch_norm_legit.no_stats")
@@ -34,8 +38,9 @@ def layer_norm(x: Array, shape: Sequence[int], weight: Array | None, bias: Array
 def group_norm(
     x: Array, weight: Array | None, bias: Array | None, rows: int, channels: int, places: int, groups: int, eps: float
 ) -> tuple[Array]:
-    grouped = _standardised(x.reshape(x.shape[0], groups, -1), (-1,), eps)
-    return (_affine(grouped.reshape(x.shape), *_channels(x, weight, bias)),)
+    at_places = x if x.ndim > 2 else x[..., None]
+    normalised = group_normalised(at_places, weight, bias, num_groups=groups, eps=eps, axis=1)
+    return (normalised.reshape(x.shape),)
 
 
 @torch_op("aten.rms_norm.default", "aten._fused_rms_norm.default")
