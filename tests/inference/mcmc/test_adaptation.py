@@ -148,3 +148,7 @@ def test_samplers_accept_what_they_were_asked_for(name: str, seed: int) -> None:
     acceptance = np.asarray(posterior.infos["acceptance"])
     # Four chains have tuned themselves by some 160 steps each: 0.25/√(4 · 160) is the sd of their mean.
     assert abs(acceptance.mean() - TARGET) < BIAS + 3.9 * 0.25 / np.sqrt(4 * 160)
+    # A warm-up that is over before its steps are goes nowhere until they are.
+    is_resting, level = posterior.trace["num_leapfrogs"] == 0, posterior.trace["log_joint"]
+    assert np.all(np.diff(is_resting.astype(int)) >= 0)
+    assert np.all(np.diff(level)[is_resting[:, 1:]] == 0)

@@ -19,14 +19,15 @@ from credo.typing import Array, Theta
 def alike(model: Model) -> np.ndarray | None:
     """A number for each entry of the flat vector of theta, (D,), from 0: the same for those of the same law.
 
-    None where arrays of a belief stand in place of the prior: it has learned which unit is which.
+    None where no two are alike, and where arrays of a belief stand in place of the prior: it has learned which unit is
+    which.
     """
     return None if jax.tree.leaves(model) else _alike(model, working_precision())
 
 
 # A program is traced for this once, and not in each fit of it.
 @lru_cache(maxsize=16)
-def _alike(model: Model, precision: np.dtype) -> np.ndarray:
+def _alike(model: Model, precision: np.dtype) -> np.ndarray | None:
     rows = model.example().x
     # Rows and columns are not alike, and no two numbers are: nothing is computed with them.
     x = np.arange(rows.size).reshape(rows.shape).astype(rows.dtype)
@@ -39,4 +40,4 @@ def _alike(model: Model, precision: np.dtype) -> np.ndarray:
     for name in sorted(found):
         numbers.append(found[name].ravel() + offset)
         offset += int(np.max(found[name])) + 1
-    return np.concatenate(numbers)
+    return np.concatenate(numbers).astype(np.int32) if offset < model.num_parameters else None
