@@ -4,8 +4,9 @@
 
 Efficiency is the time of one process on one core over twice that of two processes on two cores, for the same work: the
 second of two equal fits, so that nothing is compiled. Of processor time, it is that of one process over that of both
-together: what dividing costs, without what waiting costs, hence much the same on a busy machine. Chains are those of NUTS on a small network; steps are those of
-MAP on 784-400-400-10 (478,410 weights), by the size of the minibatch. The sides take turns.
+together: what dividing costs, without what waiting costs, hence much the same on a busy machine. Chains are those of
+HMC on a small network; steps are those of MAP on 784-400-400-10 (478,410 weights), by the size of the minibatch. The
+sides take turns.
 """
 
 import json
