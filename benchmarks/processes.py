@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from benchmarks.printing import console, new_table
 
 BATCH_SIZES = (128, 512, 2048)
-NUM_STEPS = {128: 200, 512: 60, 2048: 20}
+NUM_STEPS = {128: 3000, 512: 1000, 2048: 250}
 NUM_ROUNDS = 2
 NUM_REDUCTIONS = 100
 WORKER = "worker"
@@ -89,7 +89,7 @@ def _fit(work: str) -> Any:
         x = rng.normal(size=(1000, 8))
         model = credo.models.regression(credo.networks.MLP([20], out=1, activation="tanh"), noise=0.1)
         data = credo.Data(x, np.sin(x[:, 0]) + x[:, 1] + 0.1 * rng.normal(size=len(x)))
-        method: Any = credo.HMC(num_samples=100, num_warmup=100, num_chains=4, max_leapfrogs=16)
+        method: Any = credo.HMC(num_samples=1000, num_warmup=500, num_chains=4, max_leapfrogs=16)
     else:
         size = int(work.split()[-1])
         model = credo.models.classification(credo.networks.MLP([400, 400], out=10, activation="relu"))
