@@ -83,9 +83,7 @@ def test_goes_on_with_the_groups_it_began_with(data, tmp_path, monkeypatch):
     monkeypatch.setattr(engine, "available_cores", lambda: 4)
     sizes = []
     group_of = engine.Group.of
-    monkeypatch.setattr(
-        engine.Group, "of", lambda chains, size, device: sizes.append(size) or group_of(chains, size, device)
-    )
+    monkeypatch.setattr(engine.Group, "of", lambda chains, size: sizes.append(size) or group_of(chains, size))
     credo.fit(MODEL, data, method, checkpoint=tmp_path, resume=True)
     assert sizes == [2, 2]
 
