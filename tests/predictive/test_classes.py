@@ -6,7 +6,7 @@ from scipy.special import softmax
 
 from credo import random
 from credo.predictive import ClassPredictive, predictive
-from credo.predictive import marginal as module
+from credo.predictive import rows as module
 from tests.predictive.cases import DRAWS, MODELS, OUT, ROWS, THETA, WEIGHTS, X, functions_at
 from tests.statistical.moments import assert_mean
 

@@ -12,7 +12,7 @@ from scipy.special import logsumexp
 
 from credo import random
 from credo.data import Data
-from credo.predictive import RegressionPredictive, predictive, streaming
+from credo.predictive import RegressionPredictive, predictive, rows, streaming
 from credo.predictive import marginal as module
 from credo.predictive.conditional import Conditional
 from tests.predictive.cases import (
@@ -165,7 +165,7 @@ def test_samples_have_the_moments_of_the_marginal(correlated, seed):
 
 @pytest.mark.parametrize("max_rows", [1, 2])
 def test_answers_do_not_depend_on_the_blocks(monkeypatch, correlated, max_rows):
-    monkeypatch.setattr(module, "MAX_ROWS_PER_BLOCK", max_rows)
+    monkeypatch.setattr(rows, "MAX_ROWS_PER_BLOCK", max_rows)
     y = functions_at(scaling=SCALING)[0]
     blocks = predictive(MODELS["correlated"], THETA, X, weights=WEIGHTS, scaling=SCALING)
     for name in ("mean", "epistemic", "functions", "covariance"):

@@ -8,7 +8,8 @@ import pytest
 
 import credo
 from credo.predictive import predictive
-from credo.predictive.marginal import MAX_ACTIVATION_BYTES, MAX_ROWS_PER_BLOCK
+from credo.predictive.marginal import MAX_ACTIVATION_BYTES
+from credo.predictive.rows import MAX_ROWS_PER_BLOCK
 
 # In a process of its own, because the peak is that of the whole process.
 SCRIPT = """

@@ -31,7 +31,7 @@ from credo.posterior.base import BasePosterior
 from credo.posterior.linearised import Linearisation, draws_by_block, features_by_block, moments_by_block
 from credo.predictive import ClassPredictive, Predictive, RegressionPredictive, streaming
 from credo.predictive.conditional import Conditional, ConditionalOf, covariance_of, mean_of
-from credo.predictive.marginal import index_of
+from credo.predictive.rows import index_of
 from credo.predictive.sharpened import Sharpened
 from credo.typing import Array, Theta
 

@@ -20,7 +20,7 @@ from credo.posterior.base import BasePosterior, Provenance, at_least_one
 from credo.posterior.saving import Parts, Stored
 from credo.posterior.student_predictive import student_predictive
 from credo.predictive import Predictive
-from credo.predictive.marginal import rows_by_block
+from credo.predictive.rows import rows_by_block
 from credo.typing import Array, Key, Theta
 
 

@@ -10,18 +10,15 @@ Nothing of size draws × rows is held: each answer streams over the draws, block
 """
 
 import math
-from collections.abc import Callable, Sequence
-from functools import cached_property, lru_cache, partial
+from collections.abc import Callable
+from functools import cached_property, partial
 from typing import Any, Self
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from credo import _activations
-from credo._blocks import block_size, by_block
 from credo._checks import require_at_least, require_fraction
-from credo._machine import available_cores
 from credo._precision import in_working_precision, working_precision
 from credo.data import Scaling, as_censored, as_precisions, filled, has_target, is_observed, joined, parted
 from credo.predictive import first_rows, streaming
@@ -30,21 +27,16 @@ from credo.predictive.conditional import (
     is_discrete,
     is_normal,
     look,
-    mean_of,
     output_shape,
 )
 from credo.predictive.laws import by_samples, name_without_cdf, occurrences
 from credo.predictive.quantiles import as_levels, bytes_per_row, quantiles
+from credo.predictive.rows import activation_bytes_per_row, index_of, rows_by_block, usual_rows
 from credo.predictive.sharpened import Sharpened
 from credo.typing import Key, Theta, Tree
 
-# Activations of a block of rows should stay in a core's cache: 4,096 rows of 50 units are 0.8 MB.
-MAX_ROWS_PER_BLOCK = 4096
-MAX_INPUTS_PER_BLOCK = 2**20
 # Whatever the network, activations of a block take at most this many bytes per worker.
 MAX_ACTIVATION_BYTES = 2**28
-# Fewer passes of a row through the network are done before threads have started.
-PASSES_WORTH_THREADS = 4096
 # Where all draws of a block are needed at once (quantiles), they may take this many bytes per worker.
 BYTES_PER_BLOCK = 2**26
 # A result of size draws × rows beyond this is refused: 4 GiB.
@@ -174,13 +166,13 @@ class Predictive:
     @cached_property
     def _max_rows(self) -> int:
         """The most rows of a block: fewer than usual where the network is wide."""
-        usual = min(MAX_ROWS_PER_BLOCK, max(1, MAX_INPUTS_PER_BLOCK // max(math.prod(self.x.shape[1:]), 1)))
+        usual = usual_rows(self.x.shape[1:])
         # A layer has no more units than weights; where they share weights, as in images, the inputs are many.
         num_weights = sum(math.prod(leaf.shape[1:]) for leaf in self.draws.values())
         if working_precision().itemsize * num_weights * min(usual, len(self)) <= MAX_ACTIVATION_BYTES:
             return usual
         theta = tuple((name, leaf.shape[1:], leaf.dtype) for name, leaf in self.draws.items())
-        taken = _activation_bytes_per_row(self.conditional_of, theta, self.x.shape[1:], working_precision())
+        taken = activation_bytes_per_row(self.conditional_of, theta, self.x.shape[1:], working_precision())
         return min(usual, max(1, MAX_ACTIVATION_BYTES // max(taken, 1)))
 
     def _refuse_if_large(self, num: int, what: str, outputs: tuple[int, ...]) -> None:
@@ -373,34 +365,3 @@ class RegressionPredictive(Predictive):
         if observed.all():
             return float(np.sum(logs))
         return np.sum(np.where(observed, logs, 0.0).reshape(len(observed), -1), axis=1)
-
-
-def rows_by_block(
-    function: Callable[..., Tree], arrays: Sequence[np.ndarray], num_passes: int, *, max_rows: int | None = None
-) -> Tree:
-    """function(*arrays) on blocks of rows of one size, spread over the cores where that is worth it.
-
-    Arguments:
-        arrays: the first of them are the inputs of a network.
-        num_passes: of each row through the network.
-    """
-    x = arrays[0]
-    inputs_per_row = max(math.prod(x.shape[1:]), 1)
-    limit = max_rows or min(MAX_ROWS_PER_BLOCK, max(1, MAX_INPUTS_PER_BLOCK // inputs_per_row))
-    num_workers = available_cores() if len(x) * num_passes >= PASSES_WORTH_THREADS else 1
-    return by_block(function, arrays, block_size(len(x), inputs_per_row, limit, num_workers), num_workers)
-
-
-# A network is traced for this once, and not in each prediction with it.
-@lru_cache(maxsize=16)
-def _activation_bytes_per_row(
-    conditional_of: ConditionalOf, theta: tuple[Any, ...], row: tuple[int, ...], precision: np.dtype
-) -> int:
-    draw = {name: jax.ShapeDtypeStruct(shape, dtype) for name, shape, dtype in theta}
-    rows = jax.ShapeDtypeStruct((_activations.NUM_ROWS, *row), precision)
-    return _activations.bytes_per_row(lambda theta, x: mean_of(conditional_of(theta, x)), draw, rows)
-
-
-def index_of(rows: Any) -> Any:
-    """A slice, an index or a mask as what keeps the axis of rows."""
-    return rows if isinstance(rows, slice) else np.atleast_1d(rows)

@@ -13,7 +13,7 @@ from credo.posterior import Posterior
 from credo.runs.config import Config
 from credo.runs.likelihood import likelihood_in_words, settled_likelihood
 from credo.runs.prior import prior_in_words, unlabelled_in_words
-from credo.runs.run import chosen, encoding_of, model_of
+from credo.runs.settled import chosen, encoding_of, model_of
 from credo.tables.encoding import Encoding
 from credo.tables.files import open_table
 from credo.tables.source import Source

@@ -10,7 +10,8 @@ from credo.inference.method import Method
 from credo.learning.going_on import NothingToGoOnFrom
 from credo.learning.judgement import judged_before
 from credo.learning.learned import Learned, Settings, log_evidence_of
-from credo.runs.run import Run, chosen, model_of
+from credo.runs.run import Run
+from credo.runs.settled import chosen, model_of
 from credo.tables.encoding import Encoding
 from credo.tables.files import open_table
 from credo.tables.source import Source

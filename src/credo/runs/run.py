@@ -8,18 +8,15 @@ run/manifest.json, arrays…          the posterior, as `posterior.save` writes 
 run/checkpoint/                     the state from which an unfinished run continues
 """
 
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from credo import models, networks
-from credo._files import PARTIAL, LoadError
-from credo._folders import NEXT, holds_a_run, locked, opened, read_whole
+from credo._files import LoadError
+from credo._folders import opened, read_whole
 from credo._manifest import Manifest
 from credo._processes import by_one_of
 from credo._text import nearest
@@ -27,21 +24,20 @@ from credo._version import __version__
 from credo.data import Data, FileData
 from credo.evaluation.check import Check, in_lines
 from credo.evaluation.evaluate import Scores, evaluate
-from credo.inference.auto import Choice, choose
+from credo.inference.auto import Choice
 from credo.inference.engine.fit_folder import Place
 from credo.inference.fit import fit
-from credo.inference.method import Method
-from credo.inference.registry import name_of
-from credo.inference.settings import build, settings_of
 from credo.models.program import Model
 from credo.posterior import Posterior
 from credo.posterior.loading import read_posterior
 from credo.runs.calibration import Calibration
 from credo.runs.config import CONFIG, Config
+from credo.runs.folder import begun, files_of, is_run, require_free
 from credo.runs.from_file import ROWS_JUDGED, in_file, some_of
-from credo.runs.history import UPDATES, Update, read_updates, to_json
-from credo.runs.likelihood import settled_likelihood, task_of
-from credo.runs.prior import prior_in_words, prior_of
+from credo.runs.history import Update, read_updates
+from credo.runs.likelihood import settled_likelihood
+from credo.runs.prior import prior_in_words
+from credo.runs.settled import as_settings, chosen, encoding_of, model_of, settled_network
 from credo.runs.verdict import how_to_mend, judged, read_verdict
 from credo.tables.column import Unknown
 from credo.tables.costs import costs_from, decisions
@@ -49,16 +45,11 @@ from credo.tables.encoding import Encoding
 from credo.tables.files import open_table
 from credo.tables.frames import TableFile, as_table
 from credo.tables.predictions import FarRows, prediction_frame, regrouped
-from credo.tables.roles import ROLES, Precisions
+from credo.tables.roles import Precisions
 from credo.tables.source import Source
 from credo.tables.streamed import file_data, is_too_large
 from credo.tables.table import Table
 
-COLUMNS = "columns.json"
-NETWORK_OF_TASKS = "mlp:50,50"
-NETWORK_OF_IMAGES = "resnet20"
-# Below so many seconds a second layer costs more than it gives: most of them go into compiling.
-HASTE, NETWORK_IN_HASTE = 15.0, "table:20"
 # Rows to predict at once.
 BATCH_ROWS = 2**15
 
@@ -129,7 +120,7 @@ class Prepared:
 
     def _require_same(self, folder: Path) -> None:
         """Refuse to go on with the run of another config, and say what differs."""
-        mine, held = asdict(self.config), asdict(_begun(folder, opened(folder))[0])
+        mine, held = asdict(self.config), asdict(begun(folder, opened(folder))[0])
         different = [name for name in mine if mine[name] != held[name]]
         if different:
             raise ValueError(
@@ -179,9 +170,9 @@ class Run:
             raise LoadError(f"{source} is not a run of credo: it has no {CONFIG}")
 
         def read(held: Manifest) -> "Run":
-            begun, verdict = _begun(source, held), read_verdict(source, held)
+            beginning, verdict = begun(source, held), read_verdict(source, held)
             posterior, calibration = Calibration.read(source, held, read_posterior(source, held))
-            return cls(source, *begun, posterior, read_updates(source, held), verdict, calibration)
+            return cls(source, *beginning, posterior, read_updates(source, held), verdict, calibration)
 
         return read_whole(source, read)
 
@@ -275,7 +266,7 @@ def prepare(config: Config) -> Prepared:
             "data_sha256 to '' to fit this one"
         )
     encoding = encoding_of(config, table)
-    config = replace(config, network=_settled_network(config, encoding))
+    config = replace(config, network=settled_network(config, encoding))
     data: Data | FileData
     if is_too_large(encoding, table):
         data, seen, config = in_file(config, encoding, table)
@@ -293,56 +284,9 @@ def prepare(config: Config) -> Prepared:
         why=choice.why,
         validation=choice.validation or 0.0,
         credo_version=__version__,
-        **_named(choice.method),
+        **as_settings(choice.method),
     )
     return Prepared(settled, encoding, data, model, choice)
-
-
-def encoding_of(config: Config, file: Any) -> Encoding:
-    """What a run learns about the columns of its table."""
-    roles = {role: name for role in ROLES if (name := getattr(config, role))}
-    return Encoding.learn(
-        file,
-        config.target,
-        task=task_of(config),
-        drop=config.drop,
-        task_column=config.task_column,
-        censored=config.censored,
-        roles=roles,
-    )
-
-
-def _settled_network(config: Config, encoding: Encoding) -> str:
-    """The network that is asked for; else one that a budget allows, and one with a head where heads are to vary."""
-    if config.network != Config.network:
-        return config.network
-    if encoding.tasks is not None:
-        return NETWORK_OF_TASKS
-    if len(encoding.row) > 1:
-        return NETWORK_OF_IMAGES
-    return NETWORK_IN_HASTE if 0 < config.budget < HASTE else config.network
-
-
-def model_of(config: Config, encoding: Encoding, data: Data) -> Model:
-    """The network of a run, with its prior and its likelihood."""
-    if networks.is_table(config.network) and encoding.tasks is None:
-        own = partial(prior_of, config, encoding)
-        return models.table(data, config.network, prior=own, likelihood=config.likelihood)
-    network = networks.from_text(config.network, encoding.target.num_outputs)
-    prior = prior_of(config, encoding)
-    if encoding.tasks is not None:
-        likelihood = "classification" if encoding.target.is_classes else "regression"
-        return models.tasks(network, varying="head.*", prior=prior, likelihood=likelihood)
-    return models.MODELS["classification" if encoding.target.is_classes else "regression"](network, prior=prior)
-
-
-def chosen(config: Config, model: Model, data: Data | FileData) -> Choice:
-    """The method of a run with its settings, and why it was chosen if the user left that open."""
-    if config.method != "auto":
-        return Choice(build(config.method, config.settings), config.why, config.validation or None)
-    if config.settings:
-        raise ValueError(f"settings ({', '.join(config.settings)}) belong to a method; name it with method=…")
-    return choose(model, data, budget=config.budget or None)
 
 
 def describe(folder: str | Path) -> dict[str, Any]:
@@ -354,9 +298,9 @@ def describe(folder: str | Path) -> dict[str, Any]:
     (True, ['city', 'size', 'price'])
     """
     source = Path(folder)
-    begun = is_run(source) and (held := opened(source)).posterior is None
-    run = None if begun else Run.load(source)
-    config, encoding = (run.config, run.encoding) if run else _begun(source, held)
+    unfinished = is_run(source) and (held := opened(source)).posterior is None
+    run = None if unfinished else Run.load(source)
+    config, encoding = (run.config, run.encoding) if run else begun(source, held)
     state, judgement = "not ended yet", None
     if run:
         made, judgement = run.posterior.provenance, run.verdict or run.posterior.diagnostics
@@ -377,73 +321,3 @@ def describe(folder: str | Path) -> dict[str, Any]:
         "verdict": judgement.verdict if judgement else "",
         "to_mend": run.to_mend if run else [],
     }
-
-
-def is_run(folder: Path) -> bool:
-    """Whether a folder holds a run, finished or not, or what an earlier version left of one before it began.
-
-    >>> from pathlib import Path
-    >>> import credo
-    >>> credo.runs.is_run(Path("run")), credo.runs.is_run(Path("."))
-    (True, False)
-    """
-    return holds_a_run(folder) or all((folder / name).exists() for name in (CONFIG, COLUMNS))
-
-
-def require_free(folder: Path, *, resume: bool, overwrite: bool) -> None:
-    """Refuse a folder that holds anything else, or a run that is neither to be continued nor replaced.
-
-    What a process that was stopped has left undone in it is done first.
-
-    >>> from pathlib import Path
-    >>> import credo
-    >>> credo.runs.require_free(Path("another"), resume=False, overwrite=False)
-    >>> try:
-    ...     credo.runs.require_free(Path("run"), resume=False, overwrite=False)
-    ... except ValueError as error:
-    ...     print(error)
-    run holds a run already; choose another folder, continue it (resume=True), or replace it (overwrite=True)
-    """
-    if (folder / NEXT).is_dir():
-        with locked(folder):
-            pass
-    if is_run(folder):
-        if not (resume or overwrite):
-            raise ValueError(
-                f"{folder} holds a run already; choose another folder, continue it (resume=True), or replace it "
-                "(overwrite=True)"
-            )
-    elif folder.exists() and (not folder.is_dir() or any(path.suffix != PARTIAL for path in folder.iterdir())):
-        raise ValueError(f"{folder} exists and is not a run of credo; choose a new or empty folder")
-
-
-def files_of(config: Config, encoding: Encoding, updates: Sequence[Update] = ()) -> dict[str, bytes]:
-    """The files that a run has beside its posterior, by name."""
-    files = {CONFIG: config.to_toml(), COLUMNS: encoding.to_json()}
-    return files | {UPDATES: to_json(updates)} if updates else files
-
-
-def _begun(folder: Path, held: Manifest) -> tuple[Config, Encoding]:
-    """What a run has from its beginning on."""
-    if held.covers_all and CONFIG not in held.files:
-        raise LoadError(f"{folder} is not a run of credo: it has no {CONFIG}")
-    if not held.covers_all:
-        warnings.warn(
-            f"{folder} is of an earlier version, in which no checksum covers {CONFIG} and {COLUMNS}: should they be "
-            "another run's, nobody would notice; fit again to be sure",
-            stacklevel=3,
-        )
-    config, columns = (held.file(folder, name) for name in (CONFIG, COLUMNS))
-    try:
-        return Config.parse(config, folder / CONFIG), Encoding.from_json(columns, folder / COLUMNS)
-    except LoadError:
-        raise
-    except ValueError as error:
-        raise LoadError(str(error)) from error
-
-
-def _named(method: Method) -> dict[str, Any]:
-    """A method as name and settings; "auto" again if they cannot rebuild it."""
-    name, settings = name_of(method), settings_of(method)
-    complete = build(name, settings) == method
-    return {"method": name, "settings": settings} if complete else {"method": "auto", "settings": {}}

@@ -12,8 +12,9 @@ from credo._folders import locked, put_together
 from credo._manifest import Manifest
 from credo.posterior import Posterior
 from credo.posterior.saving import write
+from credo.runs.folder import files_of, require_free
 from credo.runs.own_table import own_table
-from credo.runs.run import Run, files_of, require_free
+from credo.runs.run import Run
 from credo.simplifying.compress import compress
 from credo.simplifying.distill import distill
 from credo.simplifying.simplify import simplify

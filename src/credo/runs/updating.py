@@ -19,9 +19,10 @@ from credo.learning.online_folder import ONLINE, get_learned, put_learner
 from credo.models.priors.from_posterior import DRAWS_PER_NUMBER, MAX_FULL
 from credo.posterior import Draws
 from credo.runs.config import Config
+from credo.runs.folder import files_of
 from credo.runs.history import Update
 from credo.runs.refitting import refitted
-from credo.runs.run import Run, files_of
+from credo.runs.run import Run
 from credo.runs.simplified import require_uncalibrated
 from credo.tables.column import Unknown
 from credo.tables.encoding import Encoding

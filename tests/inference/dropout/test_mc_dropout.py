@@ -125,7 +125,7 @@ def test_gaussian_masks_have_the_moments_of_their_rate(seed):
 def test_a_mask_is_the_same_function_in_any_block_of_rows(net, monkeypatch):
     posterior = posterior_of(bound(TINY[net](1)))
     whole = posterior.predict(X_NEW).functions
-    monkeypatch.setattr("credo.predictive.marginal.MAX_ROWS_PER_BLOCK", 2)
+    monkeypatch.setattr("credo.predictive.rows.MAX_ROWS_PER_BLOCK", 2)
     np.testing.assert_allclose(posterior.predict(X_NEW).functions, whole, atol=1e-6)
     one_by_one = [posterior.predict(X_NEW[row : row + 1]).functions[:, 0] for row in range(len(X_NEW))]
     np.testing.assert_allclose(np.stack(one_by_one, axis=1), whole, atol=1e-6)
