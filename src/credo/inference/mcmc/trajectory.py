@@ -156,7 +156,7 @@ def hmc(
     error = _error(end.log_density, momentum, energy)
     acceptance = jnp.exp(-jnp.maximum(error, 0.0))
     chosen = _where(jax.random.uniform(accept_key) < acceptance, end, start)
-    return back(chosen), Transition(acceptance, jnp.asarray(num_leapfrogs), error > DIVERGENCE, energy)
+    return back(chosen), Transition(acceptance, jnp.asarray(num_leapfrogs, int), error > DIVERGENCE, energy)
 
 
 def nuts(
