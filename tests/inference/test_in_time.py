@@ -56,10 +56,10 @@ def test_long_trainings_stop_by_rows_held_out_and_short_ones_settle(monkeypatch)
     monkeypatch.setattr(auto, "MAX_SECONDS_OF_CHAINS", 1.0)
     monkeypatch.setattr(in_time, "available_cores", lambda: 2)
     for per_gradient, budget, expected in [
-        (1e-4, None, auto.MAX_STEPS),
+        (1e-4, None, auto.STEPS_OF_TABLE),
         (1.0, 60, auto.MIN_STEPS),
         (5e-3, 208, 8_000),
-        (1e-6, 1e4, auto.MAX_STEPS),
+        (1e-6, 1e4, auto.STEPS_OF_TABLE),
     ]:
         monkeypatch.setattr(auto, "gradient_measured", lambda model, data, seconds=per_gradient: seconds)
         monkeypatch.setattr(auto, "chains_within", lambda seconds, per_gradient: None)
