@@ -82,7 +82,6 @@ def test_a_budget_is_for_auto_and_for_tables():
 
 def test_an_ensemble_that_stops_early_holds_rows_back(monkeypatch):
     monkeypatch.setattr(auto, "MAX_SECONDS_OF_CHAINS", 1.0)
-    monkeypatch.setattr(auto, "MIN_STEPS", 20)
-    monkeypatch.setattr(auto, "NUM_EPOCHS", 1)
+    monkeypatch.setattr(auto, "STEPS_OF_TABLE", 100)
     posterior = credo.fit(MODEL, DATA)
     assert posterior.provenance.num_data == 36
