@@ -56,10 +56,10 @@ def test_long_trainings_stop_by_rows_held_out_and_short_ones_settle(monkeypatch)
     monkeypatch.setattr(auto, "MAX_SECONDS_OF_CHAINS", 1.0)
     monkeypatch.setattr(in_time, "available_cores", lambda: 2)
     for per_gradient, budget, expected in [
-        (1e-4, None, auto.MAX_STEPS),
+        (1e-4, None, auto.STEPS_OF_TABLE),
         (1.0, 60, auto.MIN_STEPS),
         (5e-3, 208, 8_000),
-        (1e-6, 1e4, auto.MAX_STEPS),
+        (1e-6, 1e4, auto.STEPS_OF_TABLE),
     ]:
         monkeypatch.setattr(auto, "gradient_measured", lambda model, data, seconds=per_gradient: seconds)
         monkeypatch.setattr(auto, "chains_within", lambda seconds, per_gradient: None)
@@ -82,7 +82,6 @@ def test_a_budget_is_for_auto_and_for_tables():
 
 def test_an_ensemble_that_stops_early_holds_rows_back(monkeypatch):
     monkeypatch.setattr(auto, "MAX_SECONDS_OF_CHAINS", 1.0)
-    monkeypatch.setattr(auto, "MIN_STEPS", 20)
-    monkeypatch.setattr(auto, "NUM_EPOCHS", 1)
+    monkeypatch.setattr(auto, "STEPS_OF_TABLE", 100)
     posterior = credo.fit(MODEL, DATA)
     assert posterior.provenance.num_data == 36
