@@ -17,7 +17,7 @@ MINUTES ?= 60
 PEERS := .venv-peers
 PEERS_STAMP := $(PEERS)/.installed
 
-.PHONY: demo test test-quick test-full test-seeds attack check docs bench format clean
+.PHONY: demo test test-quick test-full test-seeds attack check docs bench bench-check format clean
 
 demo: $(STAMP)  ## fit, diagnose and predict on embedded data; ends with a table, figures and reports to open
 	$(BIN)/credo demo
@@ -48,6 +48,9 @@ docs: $(STAMP)  ## the site, in docs/_build/html: no warning, no dead link, noth
 
 bench: $(STAMP) $(PEERS_STAMP)  ## speed, side by side with peers; prints ratios
 	$(BIN)/python -m benchmarks
+
+bench-check: $(STAMP)  ## ratios of time beside those recorded: says which moved by more than a fifth
+	$(BIN)/python -m benchmarks check
 
 format: $(STAMP)  ## put the code in the house's form
 	$(BIN)/ruff check --fix .

@@ -6,12 +6,14 @@
     python -m benchmarks supervision --noisy
     python -m benchmarks --keep docs/figures which noise
 
-The last one keeps the tables as JSON, from which `make docs` makes a page. `uci` and `tables` take hours, `nuts`,
-`compression`, `active`, `optimise` and `which` half an hour: they run only where they are named.
+The last one keeps the tables as JSON, from which `make docs` makes a page; `--keep FILE.json` names the file of one
+benchmark. `uci` and `tables` take hours, `nuts`, `compression`, `active`, `optimise` and `which` half an hour, and
+`check` compares with what is recorded: they run only where they are named.
 """
 
 import sys
 from importlib import import_module
+from inspect import signature
 from itertools import takewhile
 from pathlib import Path
 
@@ -48,32 +50,15 @@ BENCHMARKS = (
     "drift",
     "labels",
     "optimise",
+    "processes",
     "which",
+    "targets",
+    "scale",
     "uci",
     "tables",
+    "check",
 )
-WITH_OPTIONS = (
-    "nuts",
-    "acceptance",
-    "vi_defaults",
-    "uci",
-    "ood",
-    "semi_supervised",
-    "supervision",
-    "last_layer",
-    "closed_form",
-    "compression",
-    "distillation",
-    "simplify",
-    "active",
-    "labelling",
-    "online",
-    "drift",
-    "labels",
-    "optimise",
-    "tables",
-)
-LONG = ("nuts", "uci", "tables", "compression", "active", "optimise", "which")
+LONG = ("check", "nuts", "uci", "tables", "compression", "active", "optimise", "which", "scale")
 
 
 def main() -> None:
@@ -85,12 +70,18 @@ def main() -> None:
     unknown = [name for name in names if name not in BENCHMARKS]
     if unknown:
         sys.exit(f"no benchmark {unknown[0]!r}; there are {', '.join(BENCHMARKS)}")
-    if options and (len(names) != 1 or names[0] not in WITH_OPTIONS):
-        sys.exit(f"options ({' '.join(options)}) are for one of {', '.join(WITH_OPTIONS)} alone")
+    if options and len(names) != 1:
+        sys.exit(f"options ({' '.join(options)}) are for one benchmark alone")
+    if kept and kept.suffix == ".json" and len(names) != 1:
+        sys.exit(f"--keep {kept} is the file of one benchmark; name one, or a folder")
     for name in names or [name for name in BENCHMARKS if name not in LONG]:
-        import_module(f"benchmarks.{name}").main(*([options] if options else []))
+        run = import_module(f"benchmarks.{name}").main
+        if options and not signature(run).parameters:
+            sys.exit(f"benchmark {name!r} takes no options; got {' '.join(options)}")
+        run(*([options] if options else []))
         if kept:
-            keep(kept, name, " ".join(["python -m benchmarks", name, *options]))
+            file = kept if kept.suffix == ".json" else kept / f"{name}.json"
+            keep(file, " ".join(["python -m benchmarks", name, *options]))
 
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ def leapfrogs() -> None:
         num_steps = num_records * 2**depth
         gradient = jax.value_and_grad(problem.hand_written())
         trajectories = {
-            "credo": _nuts_chunk(problem, depth, num_records),
+            "credo": nuts_chunk(problem, depth, num_records),
             "blackjax": blackjax_runs.nuts_chunk(problem, depth, num_records),
             "threefry": blackjax_runs.nuts_chunk(problem, depth, num_records, generator=jax.random.key),
         }
@@ -60,7 +60,7 @@ def leapfrogs() -> None:
         def bare(
             gradient: Callable[..., Any] = gradient, num_steps: int = num_steps, problem: Problem = problem
         ) -> Any:
-            return _bare_scan(gradient, num_steps, problem.start())
+            return bare_scan(gradient, num_steps, problem.start())
 
         times = best_of(NUM_ROUNDS, {"bare": bare, **trajectories})
         per_bare = times["bare"] / num_steps
@@ -178,7 +178,7 @@ def beside_blackjax() -> None:
 # -- pieces ------------------------------------------------------------------------------------------------
 
 
-def _bare_scan(gradient: Callable[..., Any], num_steps: int, start: Any) -> Any:
+def bare_scan(gradient: Callable[..., Any], num_steps: int, start: Any) -> Any:
     @jax.jit
     def run(flat: Any) -> Any:
         def body(flat: Any, _: None) -> tuple[Any, Any]:
@@ -206,7 +206,7 @@ class _FixedStep(credo.NUTS):
         return state._replace(tuning=state.tuning._replace(step_size=jnp.array(1e-7)))
 
 
-def _nuts_chunk(problem: Problem, depth: int, num_records: int) -> Callable[[], int]:
+def nuts_chunk(problem: Problem, depth: int, num_records: int) -> Callable[[], int]:
     """One compiled chunk of full trajectories in the engine; returns how many leapfrogs it made."""
     model, data = problem.model().bind(problem.arrays()), credo.Data(*problem.arrays()).batch()
     method = _fixed_work(num_records, depth)
@@ -222,14 +222,14 @@ def _nuts_chunk(problem: Problem, depth: int, num_records: int) -> Callable[[], 
 
 
 def _time_per_leapfrog(problem: Problem) -> float:
-    nuts = _nuts_chunk(problem, depth=4, num_records=2)
+    nuts = nuts_chunk(problem, depth=4, num_records=2)
     num_leapfrogs = nuts()
     return min(seconds(nuts) for _ in range(3)) / num_leapfrogs
 
 
 def _time_of_gradient(problem: Problem) -> float:
     def bare() -> Any:
-        return _bare_scan(gradient, 20, problem.start())
+        return bare_scan(gradient, 20, problem.start())
 
     gradient = jax.value_and_grad(problem.hand_written())
     jax.block_until_ready(bare())

@@ -1,8 +1,12 @@
 """One look for all tables: words to the left, numbers to the right. They can be kept, for the documentation."""
 
+import datetime
 import json
+import os
+import platform
 from pathlib import Path
 
+import jax
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -37,8 +41,8 @@ def show(table: Table, *, markdown: bool = False) -> None:
     wide.print(f"\n**{title}**\n", table, sep="\n")
 
 
-def keep(folder: Path, name: str, command: str) -> None:
-    """Write the tables so far to `folder/name.json`, with the command that made them, and forget them."""
+def keep(file: Path, command: str) -> None:
+    """Write the tables so far to a file, with what made them, when and where, and forget them."""
     tables = [
         {
             "title": str(table.title),
@@ -49,5 +53,13 @@ def keep(folder: Path, name: str, command: str) -> None:
     ]
     _TABLES.clear()
     if tables:
-        text = json.dumps({"command": command, "tables": tables}, indent=1, ensure_ascii=False)
-        (folder / f"{name}.json").write_text(f"{text}\n", encoding="utf-8")
+        today = datetime.datetime.now(datetime.UTC).date().isoformat()
+        kept = {"command": command, "date": today, "machine": machine(), "tables": tables}
+        text = json.dumps(kept, indent=1, ensure_ascii=False)
+        file.write_text(f"{text}\n", encoding="utf-8")
+
+
+def machine() -> str:
+    """What this runs on, in words, and how much else runs there: times mean little without."""
+    versions = f"{platform.system()}, Python {platform.python_version()}, JAX {jax.__version__}"
+    return f"{os.cpu_count()} cores ({platform.machine()}), {versions}, load {os.getloadavg()[0]:.1f} at the end"

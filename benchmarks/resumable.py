@@ -3,7 +3,7 @@
 import json
 import os
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 
 class Fit(NamedTuple):
@@ -33,15 +33,23 @@ class Results:
         row = {"fit": list(fit), "settings": settings, "scores": scores}
         self.rows.append(row)
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.path.open("ab") as file:
-            # The newline comes first: half a line, left by a kill, spoils nothing that follows it.
-            file.write(b"\n" + json.dumps(row).encode())
+        with self.path.open("a+b") as file:
+            # Half a line, left by a kill, is ended: it spoils nothing that follows it.
+            file.write((b"" if _is_whole(file) else b"\n") + json.dumps(row).encode() + b"\n")
             file.flush()
             os.fsync(file.fileno())
+
+
+def _is_whole(file: BinaryIO) -> bool:
+    """Whether a file ends where a line does."""
+    if file.seek(0, os.SEEK_END) == 0:
+        return True
+    file.seek(-1, os.SEEK_END)
+    return file.read(1) == b"\n"
 
 
 def _parsed(line: bytes) -> dict[str, Any] | None:
     try:
         return json.loads(line)
-    except ValueError:  # an empty line, or half of one
+    except ValueError:  # half a line
         return None

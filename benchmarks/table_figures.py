@@ -48,15 +48,15 @@ def show_scores(
     """A table of each score, and the rules by which the default is judged."""
     for score, title in titles:
         _print_scores(found, sets, score, title, markdown)
-    _print_given_up(found)
+    _print_given_up(found, markdown)
     if CREDO in _methods(found) and len(_methods(found)) > 1:
         for words in (ranking(found, sets), *(beside(found, sets, simple) for simple in SIMPLE), longest(found, sets)):
-            console.print(words)
+            _say(words, markdown)
     for score, words in AVERAGES.items():
         averages = {method: mean_of(_means(found, sets, method, score)) for method in _methods(found)}
         cells = [f"{method} {cell(figure)}" for method, figure in averages.items() if figure is not None]
         if cells:
-            console.print(f"{words}, mean over the sets: {', '.join(cells)}")
+            _say(f"{words}, mean over the sets: {', '.join(cells)}", markdown)
 
 
 def show_gaps(found: Found, sets: Sequence[str], markdown: bool) -> None:
@@ -69,14 +69,14 @@ def show_gaps(found: Found, sets: Sequence[str], markdown: bool) -> None:
     printing.show(table, markdown=markdown)
     for score, words in TIMES:
         _print_scores(found, sets, score, words, markdown)
-    _print_given_up(found)
+    _print_given_up(found, markdown)
     paired = {name: difference(found, name, CREDO, PROCESS) for name in sets}
     level = [name for name, figure in paired.items() if figure is not None and figure.mean >= 0]
     num_sets = sum(figure is not None for figure in paired.values())
-    console.print(f"{CREDO}: at least level with {PROCESS} on {len(level)} of {num_sets} sets (asked 8 of 10)")
+    _say(f"{CREDO}: at least level with {PROCESS} on {len(level)} of {num_sets} sets (asked 8 of 10)", markdown)
     worst = [value for name in sets for value in _values(found, name, CREDO).values()]
     if worst:
-        console.print(f"{CREDO}: worst input of all {min(worst):.2f} nats (asked above {WORST_GAP:.0f})")
+        _say(f"{CREDO}: worst input of all {min(worst):.2f} nats (asked above {WORST_GAP:.0f})", markdown)
 
 
 def show_verdicts(found: Found, markdown: bool = False) -> None:
@@ -94,7 +94,7 @@ def show_verdicts(found: Found, markdown: bool = False) -> None:
         table.add_row(status, str(len(shares)), share, str(honest), str(len(shares) - honest))
     printing.show(table, markdown=markdown)
     if len(kept) < len(found):
-        console.print(f"{len(found) - len(kept)} fits have no status.")
+        _say(f"{len(found) - len(kept)} fits have no status.", markdown)
 
 
 SHOW: dict[str, Callable[[Found, Sequence[str], bool], None]] = {
@@ -141,10 +141,11 @@ def beside(found: Found, sets: Sequence[str], simple: str) -> str:
 
 
 def longest(found: Found, sets: Sequence[str]) -> str:
-    """How long the default has taken at most, on each set."""
-    times = {name: _values(found, name, CREDO, "seconds").values() for name in sets}
+    """How long the default has taken at most on each set: of the processors, since the clock counts what else runs."""
+    times = {name: _values(found, name, CREDO, "processor").values() for name in sets}
     words = (f"{name} {max(seconds):.0f}" for name, seconds in times.items() if seconds)
-    return f"{CREDO}: longest fits in seconds (asked 60, elevators 180): {', '.join(words) or 'none'}"
+    asked = "asked 60 on two, elevators 180"
+    return f"{CREDO}: longest fits in seconds of the processors ({asked}): {', '.join(words) or 'none'}"
 
 
 def difference(found: Found, name: str, method: str, other: str) -> Figure | None:
@@ -192,11 +193,16 @@ def _gap_cell(found: Found, name: str, method: str) -> str:
     return f"{np.mean(list(values.values())):.2f}, {values[worst]:.2f} ({worst})"
 
 
-def _print_given_up(found: Found) -> None:
+def _print_given_up(found: Found, markdown: bool) -> None:
     """Fits that took too long have no scores."""
     counts: dict[tuple[str, str], list[float]] = {}
     for fit, scores in found.items():
         if "given_up_after" in scores:
             counts.setdefault((fit.name, fit.method), []).append(scores["given_up_after"])
     for (name, method), limits in counts.items():
-        console.print(f"{name}, {method}: {len(limits)} fits given up after {max(limits):.0f} s of the processors")
+        _say(f"{name}, {method}: {len(limits)} fits given up after {max(limits):.0f} s of the processors", markdown)
+
+
+def _say(words: str, markdown: bool) -> None:
+    """A sentence below a table; in a document, of a list."""
+    console.print(f"- {words}" if markdown else words)

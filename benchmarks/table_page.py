@@ -39,9 +39,10 @@ def page(results: Results) -> str:
         print(HEAD)
         for title, task in SECTIONS:
             if found := found_in(results, task):
-                print(f"## {title}\n")
+                print(f"\n## {title}\n")
                 table_figures.SHOW[task.name](found, list(dict.fromkeys(fit.name for fit in found)), True)
                 if task is SPLITS and (own := _of_credo(found)):
+                    print("\n## Verdicts\n")
                     table_figures.show_verdicts(own, markdown=True)
     lines = "\n".join(line.rstrip() for line in written.getvalue().splitlines())
     return re.sub(r"\n{3,}", "\n\n", lines) + "\n"

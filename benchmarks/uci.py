@@ -306,20 +306,22 @@ def show(found: dict[Fit, dict[str, float]], sets: Sequence[str], markdown: bool
     if counts:
         splits = "–".join(map(str, sorted({min(counts.values()), max(counts.values())})))
         console.print(f"{splits} splits of each; ± standard error over them.")
+    title = "UCI: on how many sets the log-likelihood of published deep ensembles is reached"
+    table = new_table(title, "method", "reached", "sets")
     for method in dict.fromkeys(fit.method for fit in found):
-        console.print(_verdict(found, sets, method))
+        table.add_row(method, *map(str, _reached(found, sets, method)))
+    printing.show(table, markdown=markdown)
 
 
-def _verdict(found: dict[Fit, dict[str, float]], sets: Sequence[str], method: str) -> str:
-    """On how many sets a method reaches the log-likelihood of published deep ensembles, as they round it."""
+def _reached(found: dict[Fit, dict[str, float]], sets: Sequence[str], method: str) -> tuple[int, int]:
+    """On how many sets, of how many, a method reaches the log-likelihood of published deep ensembles, as rounded."""
     means = {name: mean_of(_scores(found, name, method, "log_likelihood")) for name in sets}
     reached = [
         name
         for name, figure in means.items()
         if figure is not None and round(figure.mean, 2) >= published.LOG_LIKELIHOOD[published.ENSEMBLES][name].mean
     ]
-    num_sets = sum(figure is not None for figure in means.values())
-    return f"{method}: log-likelihood of published deep ensembles reached on {len(reached)} of {num_sets} sets"
+    return len(reached), sum(figure is not None for figure in means.values())
 
 
 def _scores(found: dict[Fit, dict[str, float]], name: str, method: str, score: str) -> list[float]:

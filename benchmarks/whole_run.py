@@ -5,6 +5,7 @@ also how many of the seconds went into tracing and compiling, and how many gradi
 """
 
 import json
+import os
 import sys
 import time
 
@@ -13,6 +14,8 @@ import numpy as np
 
 def main() -> None:
     settings = json.loads(sys.argv[1])
+    # From cold: credo would find the programs of the run before on disk, and the others would not.
+    os.environ["CREDO_CACHE"] = "off"
     if settings["side"] == "parallel":
         import numpyro
 

@@ -28,7 +28,7 @@ extensions = [
     "extensions.names",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["_build", "inventories"]
+exclude_patterns = ["_build", "figures", "inventories"]
 nitpicky = True
 smartquotes = False
 

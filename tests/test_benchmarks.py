@@ -79,7 +79,7 @@ def test_a_run_continues_where_it_was(
     assert all(np.isfinite(value) for row in rows for value in row["scores"].values())
     shown = capsys.readouterr().out
     assert "deep ensembles" in shown
-    assert "of 1 sets" in shown
+    assert "on how many sets" in shown
     uci.main([*arguments, "2", "--markdown"])
     assert "| map " in capsys.readouterr().out
 
@@ -281,9 +281,10 @@ def test_tables_are_kept_with_their_command(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(printing, "_TABLES", [])
     table = printing.new_table("Times", "method", "ratio")
     table.add_row("map", "1.0")
-    printing.keep(tmp_path, "which", "python -m benchmarks which")
+    printing.keep(tmp_path / "which.json", "python -m benchmarks which")
     kept = json.loads((tmp_path / "which.json").read_text(encoding="utf-8"))
     assert kept["command"] == "python -m benchmarks which"
+    assert all(kept[what] for what in ("date", "machine"))
     assert kept["tables"] == [{"title": "Times", "columns": ["method", "ratio"], "rows": [["map", "1.0"]]}]
-    printing.keep(tmp_path, "nothing", "python -m benchmarks nothing")
+    printing.keep(tmp_path / "nothing.json", "python -m benchmarks nothing")
     assert not (tmp_path / "nothing.json").exists()  # tables are kept once

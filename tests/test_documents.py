@@ -9,7 +9,9 @@ from pathlib import Path
 
 import jax
 import pytest
+from matplotlib import pyplot
 
+from credo.runs import Config, Run
 from credo.simplifying import distill
 
 ROOT = Path(__file__).parent.parent
@@ -119,6 +121,34 @@ def test_numbers_agree_as_precisely_as_they_are_written() -> None:
     assert not checker.check_output("loss 1.0\n", "gain 1.0\n", flags)
 
 
+# What examples of runs take for granted.
+HOUSES = [
+    "city,size,price",
+    *(f"{('Bern', 'Rome', 'Ulm')[n % 3]},{40 + n},{90 + 3 * n + 7 * n**2 % 11}" for n in range(30)),
+]
+
+
+@pytest.fixture(scope="module")
+def houses(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a table of houses, and a run that was fitted to it."""
+    folder = tmp_path_factory.mktemp("houses")
+    (folder / "houses.csv").write_text("\n".join(HOUSES) + "\n")
+    few = {"num_samples": 40, "num_warmup": 40, "num_chains": 2}
+    config = Config(str(folder / "houses.csv"), "price", network="linear", method="nuts", settings=few)
+    Run.fit(config, folder / "run")
+    return folder
+
+
+@pytest.fixture
+def _where_it_takes_place(name: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """In the folder of the houses, if it needs them; figures are closed again."""
+    if name.startswith("credo.runs."):
+        monkeypatch.chdir(request.getfixturevalue("houses"))
+    yield
+    pyplot.close("all")
+
+
+@pytest.mark.usefixtures("_where_it_takes_place", "brief_students")
 @pytest.mark.parametrize("name", MODULES)
 def test_examples_in_docstrings(name: str) -> None:
     module = importlib.import_module(name)

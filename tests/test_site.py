@@ -2,6 +2,7 @@
 
 import doctest
 import importlib
+import json
 import re
 import shutil
 import subprocess
@@ -28,6 +29,13 @@ def test_every_public_name_has_a_page() -> None:
     assert sorted(shown) == sorted(names.public_names())  # each, and each once
 
 
+def test_every_public_name_has_an_example() -> None:
+    """Of classes and functions; values, which are tables and types, have no docstring."""
+    names = importlib.import_module("extensions.names")
+    called = {name: value for name, value in names.public_names().items() if names.kind_of(value) != "data"}
+    assert [name for name, value in called.items() if ">>> " not in (value.__doc__ or "")] == []
+
+
 def test_every_public_module_is_looked_at() -> None:
     names = importlib.import_module("extensions.names")
     stub = (ROOT / "src" / "credo" / "__init__.pyi").read_text(encoding="utf-8")
@@ -42,6 +50,24 @@ def test_every_page_is_in_the_contents() -> None:
     listed = set(re.findall(r"^([\w/]+)$", (ROOT / "docs" / "index.md").read_text(encoding="utf-8"), re.MULTILINE))
     pages = {page.stem for page in (ROOT / "docs").glob("*.*") if page.suffix in (".md", ".rst")}
     assert pages - {"index"} <= listed
+
+
+def test_figures_are_kept_with_what_made_them() -> None:
+    kept = [json.loads(file.read_text(encoding="utf-8")) for file in (ROOT / "docs" / "figures").glob("*.json")]
+    for one in kept:
+        assert one.keys() == {"command", "date", "machine", "tables"}
+        assert one["command"].startswith("python -m benchmarks ")
+        assert re.fullmatch(r"\d{4}-\d\d-\d\d", one["date"])
+        for table in one["tables"]:
+            assert all(len(row) == len(table["columns"]) for row in table["rows"])
+
+
+def test_tables_of_speed_are_not_typed() -> None:
+    text = (ROOT / "docs" / "speed.md").read_text(encoding="utf-8")
+    assert not re.search(r"^\|", text, re.MULTILINE)
+    named = re.findall(r"^```\{figures\} (\w+)$", text, re.MULTILINE)
+    assert len(named) > 5
+    assert [name for name in named if not (ROOT / "docs" / "figures" / f"{name}.json").is_file()] == []
 
 
 @pytest.mark.parametrize("name", ["docstrings", "names"])

@@ -1,11 +1,12 @@
 """Tables of figures, from the JSON that `python -m benchmarks --keep docs/figures …` writes: none is typed by hand.
 
-.. figures:: which        the tables of one benchmark, with the command that made them
-.. figures::              those of all
+.. figures:: which        the tables of one benchmark, with the command that made them, when, and on what
+.. kept::                 which benchmarks have left tables behind
 .. methods:: which        what the registry says of each method, beside its figures
 """
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,13 @@ from sphinx.util.docutils import SphinxDirective
 
 from credo.inference.catalogue import entries
 
+# Programs print a hyphen.
+MINUS = re.compile(r"(?<![\w.])-(?=\d)")
+
 
 def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("figures", Figures)
+    app.add_directive("kept", Overview)
     app.add_directive("methods", Methods)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
@@ -38,12 +43,31 @@ class Kept(SphinxDirective):
 class Figures(Kept):
     """The tables as they were printed."""
 
+    required_arguments, optional_arguments = 1, 0
+
     def run(self) -> list[nodes.Node]:
-        found: list[nodes.Node] = []
-        for one in self.kept():
-            found.append(nodes.paragraph("", "", nodes.literal(text=one["command"])))
-            found += [table(made["columns"], made["rows"], made["title"]) for made in one["tables"]]
-        return found
+        (one,) = self.kept()
+        origin = nodes.paragraph("", "", nodes.literal(text=one["command"]), nodes.Text(f" · {when_and_where(one)}"))
+        return [origin, *(table(made["columns"], made["rows"], made["title"]) for made in one["tables"])]
+
+
+class Overview(Kept):
+    """The commands that have been run, with the day and the machine."""
+
+    optional_arguments = 0
+
+    def run(self) -> list[nodes.Node]:
+        rows = [[one["command"], day(one), one["machine"]] for one in self.kept()]
+        return [table(["command", "on", "machine"], rows, "What has been kept", names=True)]
+
+
+def when_and_where(one: dict[str, Any]) -> str:
+    return f"{day(one)}, on {one['machine']}"
+
+
+def day(one: dict[str, Any]) -> str:
+    """Its date, which is not to be broken."""
+    return one["date"].replace("-", "\N{NON-BREAKING HYPHEN}")
 
 
 class Methods(Kept):
@@ -74,7 +98,7 @@ def table(columns: list[str], rows: list[list[str]], title: str, *, names: bool 
         body += _row(
             [
                 nodes.literal(text=first) if names else nodes.Text(first),
-                *(nodes.Text(one.replace("`", "")) for one in others),
+                *(nodes.Text(MINUS.sub("−", one.replace("`", ""))) for one in others),
             ]
         )
     group += [head, body]

@@ -3,15 +3,15 @@ What is a Bayesian neural network?
 ==================================
 
 A neural network is a function :math:`y = \Phi_\theta(x)` with parameters :math:`\theta`, its weights and biases.
-Training finds one value of them. A *Bayesian* neural network has a distribution over them instead: all the networks
-that the data allow, each as far as the data allow it.
+Training finds a single value for them. A *Bayesian* neural network has a probability distribution over them instead: it
+keeps every network that is compatible with the data, weighted by how compatible it is.
 """
 
 # %%
 # Two models
 # ----------
 #
-# It takes two choices. The **functional model** is the network:
+# You make two choices. The **functional model** is the network:
 #
 # .. math:: l_0 = x, \qquad l_i = s_i(W_i\, l_{i-1} + b_i), \qquad y = l_n
 
@@ -24,7 +24,7 @@ data = credo.datasets.gap()
 net = credo.networks.MLP(features=[20], out=1, activation="tanh")
 
 # %%
-# The **stochastic model** says which parameters to expect before there are data, and how the data scatter around
+# The **stochastic model** says which parameters you expect before seeing any data, and how the data scatter around
 # the network:
 #
 # .. math:: \theta \sim p(\theta), \qquad y = \Phi_\theta(x) + \epsilon
@@ -32,7 +32,7 @@ net = credo.networks.MLP(features=[20], out=1, activation="tanh")
 model = credo.models.regression(net, prior=credo.priors.normal(1.0), noise=0.1)
 
 # %%
-# Before any data have been seen, this is a distribution over functions. Here are twenty draws from it:
+# Even before seeing any data, this is a distribution over functions. Here are twenty draws from it:
 
 x = np.linspace(-1.5, 1.5, 121)[:, None]
 before = model.bind(data).prior_predict(x, num_draws=20).functions
@@ -45,14 +45,15 @@ pyplot.show()
 # Learning is Bayes' formula
 # --------------------------
 #
-# The data :math:`D` change the distribution by one rule, Bayes' theorem:
+# The data :math:`D` update the distribution by a single rule, Bayes' theorem:
 #
 # .. math::
 #    p(\theta \mid D) = \frac{p(D_y \mid D_x, \theta)\, p(\theta)}
 #                            {\int p(D_y \mid D_x, \theta')\, p(\theta')\, d\theta'}
 #
-# The integral in the denominator, the *evidence*, has no closed form for a network. Inference algorithms get around
-# it; the one used here draws from the posterior without it. The :doc:`methods </methods>` have pages of their own.
+# The integral in the denominator, the *evidence*, has no closed form for a neural network. Inference algorithms find
+# ways around it; the one used here draws from the posterior without ever computing it. The other
+# :doc:`methods </methods>` are described on a page of their own.
 
 posterior = credo.fit(model, data, credo.NUTS(num_samples=150, num_warmup=200, num_chains=2), seed=0)
 
@@ -60,8 +61,8 @@ posterior = credo.fit(model, data, credo.NUTS(num_samples=150, num_warmup=200, n
 # A prediction is an average
 # --------------------------
 #
-# What the network says about a new input is not the answer of one set of weights, but the average over all of them,
-# the *marginal*:
+# The prediction for a new input is not the output for one set of weights but the average over all of them, the
+# *marginal*:
 #
 # .. math:: p(y \mid x, D) = \int p(y \mid x, \theta')\, p(\theta' \mid D)\, d\theta'
 
@@ -83,7 +84,8 @@ print(f"at x = 0, between the data: {mean[60]:.2f} ± {spread[60]:.2f}")
 print(f"at x = 0.75, among the data: {mean[90]:.2f} ± {spread[90]:.2f}")
 
 # %%
-# For classes the mean over draws is the probability of each class, and the answer is the most probable one:
+# For classification, the mean over draws is the probability of each class, and the predicted label is the most probable
+# class:
 #
 # .. math::
 #    \hat{p} = \frac{1}{|\Theta|} \sum_{\theta_i \in \Theta} \Phi_{\theta_i}(x), \qquad

@@ -9,6 +9,7 @@ from . import sklearn as sklearn
 from . import tables as tables
 from . import testing as testing
 from ._files import LoadError as LoadError
+from ._processes import ProcessLostError as ProcessLostError
 from ._version import __version__ as __version__
 from .data import Data as Data
 from .data import datasets as datasets
@@ -27,6 +28,7 @@ from .inference.adapt import adapt as adapt
 from .inference.auto import Choice as Choice
 from .inference.auto import choose as choose
 from .inference.closed_form.closed_form import ClosedForm as ClosedForm
+from .inference.cost import plan as plan
 from .inference.distilled import Distilled as Distilled
 from .inference.dropout.mc_dropout import MCDropout as MCDropout
 from .inference.ensemble.deep_ensemble import DeepEnsemble as DeepEnsemble

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 
 import jax
 import numpy as np
@@ -45,15 +46,21 @@ def by_block(
     num_workers: int = 1,
     what: str = "Predicting",
 ) -> Tree:
-    """function(*arrays), block of rows by block of rows, spread over threads; rows are the first axis of its leaves."""
+    """function(*arrays), block of rows by block of rows, spread over threads; rows are the first axis of its leaves.
+
+    Where this process has several devices, they take turns: a row's result has the same bits on each.
+    """
     require_own_jax()
+    devices = jax.local_devices()
 
     def one(first: int) -> Tree:
         block = [array[first : first + size] for array in arrays]
         num_rows = len(block[0])
         # The last block is filled up by repeating its last row: one shape, one compilation.
         whole = [np.concatenate([rows, rows[-1:].repeat(size - num_rows, 0)]) for rows in block]
-        return jax.tree.map(lambda leaf: leaf[:num_rows], jax.device_get(function(*whole)))
+        device = devices[first // size % len(devices)] if len(devices) > 1 else None
+        with jax.default_device(device) if device is not None else nullcontext():
+            return jax.tree.map(lambda leaf: leaf[:num_rows], jax.device_get(function(*whole)))
 
     num_rows = len(arrays[0])
     starts = range(0, num_rows, size)

@@ -37,7 +37,17 @@ MAX_CHARACTERS = 600
 
 
 class LoadError(ValueError):
-    """What was saved cannot be read: it is damaged, incomplete, of another version, or not what it says it is."""
+    """What was saved cannot be read: it is damaged, incomplete, of another version, or not what it says it is.
+
+    >>> import tempfile
+    >>> import credo
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     try:
+    ...         credo.load(folder)
+    ...     except credo.LoadError as error:
+    ...         print(type(error).__name__)
+    LoadError
+    """
 
     def __init__(self, message: str) -> None:
         super().__init__(in_one_line(message, MAX_CHARACTERS))

@@ -34,6 +34,13 @@ class Stop:
     @contextmanager
     def heard(self) -> Iterator[None]:
         """Listen meanwhile, and stop at the end at the latest."""
+        with self.listening():
+            yield
+        self.raise_if_asked()
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Listen meanwhile."""
         with self._lock:
             self._num_listeners += 1
         try:
@@ -41,7 +48,6 @@ class Stop:
         finally:
             with self._lock:
                 self._num_listeners -= 1
-        self.raise_if_asked()
 
     def raise_if_asked(self) -> None:
         """The stop that was asked for as the KeyboardInterrupt that Ctrl-C is elsewhere."""

@@ -74,7 +74,13 @@ def _polynomial(coefficients: Sequence[float], w: Array) -> Array:
 
 
 def mix(bits: Array) -> Array:
-    """A bijection of 32-bit words in which each input bit flips each output bit about half the time (Wellons, 2018)."""
+    """A bijection of 32-bit words in which each input bit flips each output bit about half the time (Wellons, 2018).
+
+    >>> import jax.numpy as jnp
+    >>> from credo import random
+    >>> len(set(random.mix(jnp.arange(1000, dtype=jnp.uint32)).tolist()))  # no two words become one
+    1000
+    """
     # Wider words, which JAX draws by default in double precision, would not wrap around.
     bits = bits.astype(jnp.uint32)
     bits = (bits ^ (bits >> 16)) * jnp.uint32(0x7FEB352D)

@@ -36,6 +36,11 @@ class Case:
     """A method on a small regression in units far from standard ones: 20 rows, a network of 14 numbers.
 
     `prior` is that of the weights, for a method that does not take any.
+
+    >>> import credo
+    >>> case = credo.testing.Case(credo.MAP(num_steps=3))
+    >>> case.data.size, case.posterior.num_draws
+    (20, 1)
     """
 
     method: Method
@@ -79,7 +84,11 @@ def check_method(method: Method, *, prior: Any = None) -> None:
 
 
 def check_settings_are_values(case: Case) -> None:
-    """Equal settings make equal methods, which can be hashed, printed and written as JSON."""
+    """Equal settings make equal methods, which can be hashed, printed and written as JSON.
+
+    >>> import credo
+    >>> credo.testing.check_settings_are_values(credo.testing.Case(credo.NUTS(num_samples=6)))
+    """
     method = case.method
     twin = type(method)(**vars(method))
     _require(twin == method and hash(twin) == hash(method), "two methods of the same settings are not equal")
@@ -90,7 +99,11 @@ def check_settings_are_values(case: Case) -> None:
 
 
 def check_draws_are_finite(case: Case) -> None:
-    """`sample` gives draws in the shape of theta, all of them finite."""
+    """`sample` gives draws in the shape of theta, all of them finite.
+
+    >>> import credo
+    >>> credo.testing.check_draws_are_finite(credo.testing.Case(credo.MAP(num_steps=3)))
+    """
     template = case.posterior.model.template
     draws = case.posterior.sample(random.key(0), 3)
     _require(draws.keys() == template.keys(), f"draws have the names {list(draws)}, theta has {list(template)}")
@@ -100,7 +113,11 @@ def check_draws_are_finite(case: Case) -> None:
 
 
 def check_predicts_in_the_users_units(case: Case) -> None:
-    """Predictions are finite, noisy, and near the targets rather than near zero."""
+    """Predictions are finite, noisy, and near the targets rather than near zero.
+
+    >>> import credo
+    >>> credo.testing.check_predicts_in_the_users_units(credo.testing.Case(credo.MAP(num_steps=3)))
+    """
     prediction = case.posterior.predict(np.linspace(-2, 2, 5))
     _require(prediction.mean.shape == (5,), f"five rows are predicted with the shape {prediction.mean.shape}")
     _require(bool(np.isfinite(prediction.mean).all()), "a mean is not finite")
@@ -110,7 +127,11 @@ def check_predicts_in_the_users_units(case: Case) -> None:
 
 
 def check_seed_decides(case: Case) -> None:
-    """The same seed gives the same bits, another seed other draws."""
+    """The same seed gives the same bits, another seed other draws.
+
+    >>> import credo
+    >>> credo.testing.check_seed_decides(credo.testing.Case(credo.MAP(num_steps=3)))
+    """
     _require(same_bits(case.fit(), case.posterior), "two fits with the same seed differ")
     ours, others = (one.sample(random.key(0), 2) for one in (case.posterior, case.fit(seed=SEED + 1)))
     _require(
@@ -119,20 +140,32 @@ def check_seed_decides(case: Case) -> None:
 
 
 def check_chains_differ(case: Case) -> None:
-    """No two chains draw the same."""
+    """No two chains draw the same.
+
+    >>> import credo
+    >>> credo.testing.check_chains_differ(credo.testing.Case(credo.SGLD(num_samples=3, num_warmup=3, num_chains=2)))
+    """
     if isinstance(case.posterior, Draws) and case.posterior.num_chains > 1:
         same = [name for name, leaf in case.posterior.theta.items() if np.array_equal(leaf[0], leaf[1])]
         _require(not same, f"two chains have the same draws of {', '.join(same)}")
 
 
 def check_network_is_untouched(case: Case) -> None:
-    """The network that was passed in is the same afterwards, to the bit."""
+    """The network that was passed in is the same afterwards, to the bit.
+
+    >>> import credo
+    >>> credo.testing.check_network_is_untouched(credo.testing.Case(credo.MAP(num_steps=3)))
+    """
     before, _, after = _bits(case.net), case.fit(), _bits(case.net)
     _require(before == after, "fitting has changed the network that was passed in")
 
 
 def check_saved_and_loaded(case: Case) -> None:
-    """What was saved loads, and predicts the same bits."""
+    """What was saved loads, and predicts the same bits.
+
+    >>> import credo
+    >>> credo.testing.check_saved_and_loaded(credo.testing.Case(credo.MAP(num_steps=3)))
+    """
     x = np.linspace(-2, 2, 5)
     with tempfile.TemporaryDirectory() as folder:
         case.posterior.save(Path(folder) / "run")
@@ -147,7 +180,11 @@ def check_saved_and_loaded(case: Case) -> None:
 
 
 def check_checkpoints(case: Case) -> None:
-    """A fit that is written down as it goes gives the same bits, and so does what its folder holds."""
+    """A fit that is written down as it goes gives the same bits, and so does what its folder holds.
+
+    >>> import credo
+    >>> credo.testing.check_checkpoints(credo.testing.Case(credo.MAP(num_steps=3)))
+    """
     with tempfile.TemporaryDirectory() as folder:
         written = case.fit(checkpoint=folder)
         again = case.fit(checkpoint=folder, resume=True)
@@ -156,7 +193,11 @@ def check_checkpoints(case: Case) -> None:
 
 
 def check_memory(case: Case) -> None:
-    """`describe` knows the parameters, and at least the memory that the posterior takes."""
+    """`describe` knows the parameters, and at least the memory that the posterior takes.
+
+    >>> import credo
+    >>> credo.testing.check_memory(credo.testing.Case(credo.MAP(num_steps=3)))
+    """
     needs = case.method.describe(case.model, case.data)
     num = case.posterior.model.num_parameters
     _require(needs.num_parameters == num, f"describe() tells {needs.num_parameters} parameters, and there are {num}")
@@ -165,7 +206,11 @@ def check_memory(case: Case) -> None:
 
 
 def check_diagnostics(case: Case) -> None:
-    """Diagnostics print, and end with their verdict."""
+    """Diagnostics print, and end with their verdict.
+
+    >>> import credo
+    >>> credo.testing.check_diagnostics(credo.testing.Case(credo.MAP(num_steps=3)))
+    """
     found = case.posterior.diagnostics
     _require(str(found).endswith(found.verdict), "diagnostics do not end with their verdict")
 
@@ -185,7 +230,13 @@ CHECKS: tuple[Callable[[Case], None], ...] = (
 
 
 def same_bits(one: Any, other: Any) -> bool:
-    """Whether two posteriors consist of the same arrays, to the bit."""
+    """Whether two posteriors consist of the same arrays, to the bit.
+
+    >>> import credo
+    >>> case = credo.testing.Case(credo.MAP(num_steps=3))
+    >>> credo.testing.same_bits(case.posterior, case.fit(seed=0))  # another seed
+    False
+    """
     ours, theirs = pack(one)[1], pack(other)[1]
     return ours.keys() == theirs.keys() and all(ours[name].tobytes() == theirs[name].tobytes() for name in ours)
 

@@ -21,7 +21,7 @@ def test_they_take_what_there_is(seconds):
 
 
 def test_more_chains_come_first_then_longer_ones():
-    lengths = [(chains.num_chains, chains.num_warmup) for chains in (chains_within(s, 1e-3) for s in (40, 80, 400))]
+    lengths = [(chains.num_chains, chains.num_warmup) for chains in (chains_within(s, 1e-3) for s in (40, 128, 400))]
     assert [num for num, _ in lengths] == [4, 8, 8]
     assert lengths[2][1] > lengths[1][1]
 

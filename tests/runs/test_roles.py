@@ -54,3 +54,22 @@ def test_decisions_cost_least(run, tmp_path):
     np.testing.assert_array_equal(said["decision"], np.where(10 * sick < 1 - sick, "well", "sick"))
     with pytest.raises(ValueError, match="cost names 'ill'"):
         next(run.predict(tmp_path / "new.csv", cost="ill->well:10"))
+
+
+def test_noise_is_that_of_each_rows_precision(tmp_path):
+    """A typical row has w = 2, the geometric mean; one that says nothing is predicted like it."""
+    table = TABLE.with_columns(w=pl.Series([1.0, 4.0] * (NUM // 2)), z=pl.Series(np.cos(np.arange(NUM)))).drop("state")
+    table.write_csv(tmp_path / "train.csv")
+    config = Config(
+        str(tmp_path / "train.csv"), "z", precisions="w", method="map", network="linear", settings={"num_steps": 50}
+    )
+    run = prepare(config).fit(tmp_path / "run")
+    new = pl.DataFrame({"patient": ["p1"] * 3, "n": [1] * 3, "x": [0.5] * 3, "w": [2.0, 8.0, 0.5]})
+    (told,) = run.predict(new, keep=["x"])
+    (plain,) = run.predict(new.drop("w"))
+    assert told.columns[0] == "x"
+    assert "w" not in told.columns
+    np.testing.assert_allclose(told["aleatoric_sd"], plain["aleatoric_sd"] * np.array([1, 0.5, 2]), rtol=1e-4)
+    assert run.test_data(table).precisions is not None
+    with pytest.raises(ValueError, match="'w', the precisions, holds -1 in row 2"):
+        next(run.predict(new.with_columns(w=pl.Series([1.0, -1.0, 1.0]))))

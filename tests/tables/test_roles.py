@@ -56,7 +56,10 @@ def test_means_of_the_target_are_those_of_other_groups():
         ({"counts": "patient"}, "'patient' cannot count how often rows were seen"),
         ({"counts": "negative"}, "'negative', the counts, holds -1 in row 3"),
         ({"counts": "gap"}, "'gap', the counts, holds nothing in row 2"),
-        ({"groups": "patient"}, "role must be one of group, time, counts, got 'groups'; did you mean 'group'"),
+        (
+            {"groups": "patient"},
+            "role must be one of group, time, counts, precisions, got 'groups'; did you mean 'group'",
+        ),
         ({"group": "patent"}, "no column 'patent' .the group.*did you mean 'patient'"),
     ],
 )
@@ -73,3 +76,31 @@ def test_what_cannot_be_a_role_is_refused(roles, words):
 def test_a_column_with_a_role_cannot_be_left_out():
     with pytest.raises(ValueError, match="'patient' is the group, and cannot be left out"):
         read(TABLE, target="y", roles={"group": "patient"}, drop=["patient"])
+
+
+def test_precisions_are_told_in_units_of_a_typical_row(tmp_path):
+    table = TABLE.with_columns(w=pl.Series([1.0, 4.0] * (NUM // 2)))
+    encoding = Encoding.learn(table, "y", roles={"precisions": "w"})
+    data = encoding.training_data(table)
+    np.testing.assert_allclose(data.precisions[:2], [0.5, 2.0])
+    assert "w" not in data.names
+    assert dict(encoding.says)["w"].startswith("precisions w, 1 to 4: the noise of a row has the variance σ²/w")
+    encoding.save(tmp_path / "columns.json")
+    assert Encoding.load(tmp_path / "columns.json") == encoding
+    assert encoding.data(table.drop("w")).precisions is None
+
+
+@pytest.mark.parametrize(
+    ("cells", "target", "words"),
+    [
+        ([1.0, 1.0, -1.0], "y", "'w', the precisions, holds -1 in row 3; write w of the variance σ²/w of its noise"),
+        ([1.0, 0.0, 1.0], "y", "'w', the precisions, holds 0 in row 2"),
+        ([1.0, None, 1.0], "y", "'w', the precisions, holds nothing in row 2"),
+        (["1", "high", "2"], "y", "'w' cannot say how precisely rows were measured: it holds words, such as 'high'"),
+        ([1.0, 2.0, 1.0], "patient", "precisions: 'w' is about noise of numbers, and 'patient' is multi-class"),
+    ],
+)
+def test_what_is_no_precision_is_refused(cells, target, words):
+    table = TABLE.with_columns(w=pl.Series(cells * (NUM // 3)))
+    with pytest.raises(ValueError, match=words):
+        read(table, target=target, roles={"precisions": "w"})

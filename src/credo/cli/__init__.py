@@ -4,6 +4,7 @@ import lazy_loader  # type: ignore[import-untyped]
 
 from credo.cli.signals import watch
 from credo.cli.streams import closing, mend
+from credo.cli.together import leaving_at_once
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(__name__, submod_attrs={"commands": ["app"]})
 
@@ -14,5 +15,5 @@ def main() -> None:
     mend()
     from credo.cli.commands import app
 
-    with closing():
+    with closing(), leaving_at_once():
         app()

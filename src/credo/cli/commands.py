@@ -16,6 +16,7 @@ from credo.cli.help import Command, Group
 from credo.cli.inspect import inspect
 from credo.cli.label import label
 from credo.cli.methods import methods
+from credo.cli.plan import plan
 from credo.cli.predict import predict
 from credo.cli.simplify import simplify
 from credo.cli.update import update
@@ -24,6 +25,8 @@ EPILOG = """
 Examples:
 
   credo fit train.csv --target price --out run/     fit a network to a table
+
+  credo plan train.csv --target price               what will it cost?
 
   credo predict run/ new.csv -o out.csv             with its uncertainty
 
@@ -80,7 +83,7 @@ def main(
 
 
 COMMANDS = (
-    *(fit, predict, evaluate, explain, update, compare, inspect),
+    *(fit, plan, predict, evaluate, explain, update, compare, inspect),
     *(simplify, distill, compress, label, methods, demo),
 )
 for command in COMMANDS:

@@ -7,7 +7,20 @@ import typer
 
 from credo.cli.completion import complete_methods, complete_network
 from credo.cli.errors import require_folder
-from credo.cli.voice import Counts, Group, Json, Monotone, Quiet, Smooth, Strength, Time, Verbose, Voice
+from credo.cli.voice import (
+    Counts,
+    Group,
+    Json,
+    Monotone,
+    Precisions,
+    Quiet,
+    Seed,
+    Smooth,
+    Strength,
+    Time,
+    Verbose,
+    Voice,
+)
 from credo.cli.written import Written, reads_tables
 
 
@@ -28,11 +41,12 @@ def compare(
     group: Group = None,
     time: Time = None,
     counts: Counts = None,
+    precisions: Precisions = None,
     drop: Annotated[str, typer.Option(help="Columns not to use: id,name.")] = "",
     monotone: Monotone = None,
     smooth: Smooth = None,
     strength: Strength = None,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same bits.")] = 0,
+    seed: Seed = 0,
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the picture and the table.")] = Path("compare"),
     *,
     written: Written,
@@ -57,6 +71,7 @@ def compare(
         group=group or "",
         time=time or "",
         counts=counts or "",
+        precisions=precisions or "",
         drop=dropped,
         network=network,
         monotone={} if monotone is None else directions(monotone),

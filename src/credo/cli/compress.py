@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from credo.cli.voice import Json, Quiet, Verbose, Voice
+from credo.cli.voice import Json, Overwrite, Quiet, Seed, Verbose, Voice
 from credo.cli.written import Written, reads_tables
 
 
@@ -20,8 +20,8 @@ def compress(
     data: Annotated[
         Path | None, typer.Option(help="A table with inputs like those to predict on. [default: the one of the run]")
     ] = None,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same bits.")] = 0,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a run that is already there.")] = False,
+    seed: Seed = 0,
+    overwrite: Overwrite = False,
     *,
     written: Written,
     as_json: Json = False,

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from credo.cli.voice import Seed
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -30,7 +32,7 @@ class Fitted(NamedTuple):
 
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the figures and the reports.")] = Path("credo-demo"),
-    seed: Annotated[int, typer.Option(help="The same seed gives the same bits.")] = 0,
+    seed: Seed = 0,
     quick: Annotated[bool, typer.Option(help="Far too few draws, just to see that it works.")] = False,
 ) -> None:
     """Fit a regression and a classification by NUTS on embedded data: diagnose, judge, a table, figures, reports."""

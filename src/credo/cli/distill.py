@@ -7,7 +7,7 @@ import typer
 
 from credo._text import size_in_words
 from credo.cli.completion import complete_network
-from credo.cli.voice import Json, Quiet, Verbose, Voice
+from credo.cli.voice import Json, Overwrite, Quiet, Seed, Verbose, Voice
 from credo.cli.written import Written, reads_tables
 
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ def distill(
         Path | None, typer.Option(help="A table with inputs to ask about. [default: the one of the run]")
     ] = None,
     unlabelled: Annotated[Path | None, typer.Option(help="A table with more inputs; no target is needed.")] = None,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same bits.")] = 0,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a run that is already there.")] = False,
+    seed: Seed = 0,
+    overwrite: Overwrite = False,
     *,
     written: Written,
     as_json: Json = False,

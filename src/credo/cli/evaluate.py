@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from credo.cli.voice import Json, Quiet, Unknown, Verbose, Voice
+from credo.cli.voice import Json, Overwrite, Quiet, Unknown, Verbose, Voice
 from credo.cli.written import Written, reads_tables
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def evaluate(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="Save the calibrated run in this folder, for credo predict.")
     ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a run that is already there.")] = False,
+    overwrite: Overwrite = False,
     unknown: Unknown = "error",
     *,
     written: Written,

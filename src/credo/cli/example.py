@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from credo.cli.voice import Seed
 from credo.examples import EXAMPLES
 
 example = typer.Typer(
@@ -13,7 +14,6 @@ example = typer.Typer(
 )
 
 
-Seed = Annotated[int, typer.Option(help="The same seed gives the same bits.")]
 Quick = Annotated[bool, typer.Option("--quick", help="Far too little computing, to see that it works.")]
 
 

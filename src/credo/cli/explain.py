@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from credo.cli.errors import require_folder
-from credo.cli.voice import Json, Quiet, Unknown, Verbose, Voice
+from credo.cli.voice import Json, Quiet, Seed, Unknown, Verbose, Voice
 from credo.cli.written import Written, reads_tables
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ def explain(
     file: Annotated[Path, typer.Argument(help="A test table with the target: .csv, .xlsx, .parquet or .npz.")],
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Also draw it, into this folder.")] = None,
     rows: Annotated[int, typer.Option(help="How many of the most uncertain rows to explain.")] = 5,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same bits.")] = 0,
+    seed: Seed = 0,
     unknown: Unknown = "error",
     *,
     written: Written,

@@ -10,11 +10,14 @@ import typer
 from credo._text import seconds_of
 from credo.cli.completion import complete_method, complete_network
 from credo.cli.signals import advising
+from credo.cli.together import Distributed, NumProcesses, Others, ProcessId, speaks, together
 from credo.cli.voice import (
     Counts,
     Group,
     Json,
     Monotone,
+    Overwrite,
+    Precisions,
     Quiet,
     Smooth,
     Strength,
@@ -82,6 +85,7 @@ def fit(
     group: Group = None,
     time: Time = None,
     counts: Counts = None,
+    precisions: Precisions = None,
     drop: Annotated[str | None, typer.Option(help="Columns not to use: id,name.")] = None,
     prior_scale: Annotated[
         float | None, typer.Option(help="σ of the weights' prior N(0, σ²), for networks but table. [default: 1]")
@@ -95,7 +99,10 @@ def fit(
     seed: Annotated[int | None, typer.Option(help="The same seed gives the same bits. [default: 0]")] = None,
     config: Annotated[Path | None, typer.Option(help="A TOML file with these settings; flags override it.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue a run that was stopped.")] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a run that is already there.")] = False,
+    overwrite: Overwrite = False,
+    distributed: Distributed = None,
+    num_processes: NumProcesses = None,
+    process_id: ProcessId = None,
     *,
     written: Written,
     as_json: Json = False,
@@ -104,10 +111,6 @@ def fit(
 ) -> None:
     """Fit a network to a table and save it in a folder. Says what it did with each column, and why this method."""
     began = perf_counter()
-    from credo.runs import directions, is_run, prepare, require_free  # lazy: imports JAX
-
-    voice = Voice(as_json, quiet, verbose)
-    require_free(out, resume=resume, overwrite=overwrite)
     given = {
         "data": None if file is None else str(file),
         "target": target,
@@ -120,9 +123,9 @@ def fit(
         "group": group,
         "time": time,
         "counts": counts,
+        "precisions": precisions,
         "drop": None if drop is None else tuple(name.strip() for name in drop.split(",")),
         "prior_scale": prior_scale,
-        "monotone": None if monotone is None else directions(monotone),
         "smooth": smooth,
         "strength": strength,
         "budget": None if budget is None else seconds_of("budget", budget),
@@ -130,15 +133,22 @@ def fit(
     }
     if resume and file is None and config is None:
         config = out / "config.toml"
-    prepared = prepare(
-        _config(config, {name: value for name, value in given.items() if value is not None}, settings, written)
-    )
-    _describe(voice, prepared)
-    with advising(lambda: how_to_continue(out) if is_run(out) else ""):
-        run = prepared.fit(out, resume=resume, overwrite=overwrite, progress=voice.progress)
-        if run.posterior.provenance.interrupted:
-            raise KeyboardInterrupt
-    _conclude(voice, run, perf_counter() - began)
+    settled: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    with together(Others(distributed, num_processes, process_id), how_to_continue(out)) as mesh:
+        voice = Voice(as_json, quiet, verbose) if speaks() else Voice(quiet=True)
+        from credo._processes import by_one_of  # lazy: imports JAX, which must not compute before processes meet
+        from credo.runs import directions, is_run, prepare, require_free
+
+        by_one_of(mesh)(lambda: require_free(out, resume=resume, overwrite=overwrite))
+        if monotone is not None:
+            settled["monotone"] = directions(monotone)
+        prepared = prepare(_config(config, settled, settings, written))
+        _describe(voice, prepared)
+        with advising(lambda: how_to_continue(out) if is_run(out) else ""):
+            run = prepared.fit(out, resume=resume, overwrite=overwrite, progress=voice.progress, mesh=mesh)
+            if run.posterior.provenance.interrupted:
+                raise KeyboardInterrupt
+        _conclude(voice, run, perf_counter() - began)
 
 
 def _config(path: Path | None, given: dict[str, Any], settings: list[str] | None, written: Written) -> "Config":
@@ -165,19 +175,25 @@ def _config(path: Path | None, given: dict[str, Any], settings: list[str] | None
 
 def _describe(voice: Voice, prepared: "Prepared") -> None:
     """Say what is about to be fitted, and to what."""
-    from credo.runs import likelihood_in_words, prior_in_words, unlabelled_in_words  # lazy: imports JAX
+    from credo.data import Data, FileData  # lazy: imports JAX
+    from credo.runs import likelihood_in_words, prior_in_words, unlabelled_in_words
 
     encoding, config = prepared.encoding, prepared.config
-    rounded = "" if prepared.data.x.dtype == "float64" else ", held in single precision because they are many"
-    voice.say(f"{config.data}: {prepared.data.size:,} rows{rounded}")
-    if said := unlabelled_in_words(prepared.data, config):
+    data = prepared.data
+    if isinstance(data, FileData):
+        rounded = ", too many for memory: they stay in a file, and minibatches are read from it"
+    else:
+        rounded = "" if data.x.dtype == "float64" else ", held in single precision because they are many"
+    voice.say(f"{config.data}: {data.size:,} rows{rounded}")
+    if isinstance(data, Data) and (said := unlabelled_in_words(data, config)):
         voice.say(said)
     voice.table(("column", "what was done with it"), encoding.says_in_short)
-    bound = prepared.model.bind(prepared.data)
+    bound = prepared.model.bind(data)
     voice.say(f"Task: {encoding.target.says}")
     if said := likelihood_in_words(config):
         voice.say(f"Likelihood: {said}")
-    voice.say(f"Network: {config.network}, {encoding.num_inputs} inputs, {bound.num_parameters:,} parameters")
+    inputs = "1 input" if encoding.num_inputs == 1 else f"{encoding.num_inputs} inputs"
+    voice.say(f"Network: {config.network}, {inputs}, {bound.num_parameters:,} parameters")
     voice.say(f"Prior: {prior_in_words(config, encoding)}")
     voice.say(f"Method: {config.method}{f', {config.why}' if config.why else ', as requested'}")
     for name, value in config.settings.items():

@@ -59,6 +59,6 @@ def _leave(number: int) -> None:
     said = "; ".join(["credo: interrupted", *filter(None, (advice() for advice in _advice))])
     is_terminal = sys.stderr is not None and sys.stderr.isatty()
     try:
-        os.write(2, f"{CLEARED if is_terminal else ''}{said}\n".encode())
+        os.write(2 if sys.stderr is None else sys.stderr.fileno(), f"{CLEARED if is_terminal else ''}{said}\n".encode())
     finally:
         os._exit(128 + number)

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from credo.cli.errors import require_folder
-from credo.cli.voice import Json, Quiet, Verbose, Voice
+from credo.cli.voice import Json, Quiet, Seed, Verbose, Voice
 from credo.cli.written import Written, reads_tables
 
 
@@ -17,7 +17,7 @@ def simplify(
         Path | None, typer.Option(help="A table to judge on. [default: a fifth of what the run was fitted to]")
     ] = None,
     budget: Annotated[str | None, typer.Option(help="The most it may take: 1%, 200000 (bytes) or '200 kB'.")] = None,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same bits.")] = 0,
+    seed: Seed = 0,
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the picture and the table.")] = Path("simplify"),
     *,
     written: Written,

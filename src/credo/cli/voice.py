@@ -31,6 +31,11 @@ Group = Annotated[
 ]
 Time = Annotated[str | None, typer.Option(help="The column of dates or numbers in time: rows held out are the latest.")]
 Counts = Annotated[str | None, typer.Option(help="The column of how often each row was seen: 2 is the row twice.")]
+Seed = Annotated[int, typer.Option(help="The same seed gives the same bits.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace a run that is already there.")]
+Precisions = Annotated[
+    str | None, typer.Option(help="The column of how precisely each row was measured: 2 is half the variance of noise.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Say it as JSON, for machines.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say more; show where an error came from.")]

@@ -1,5 +1,7 @@
 """What rows are to each other: which belong together, which came first, and how often each was seen."""
 
+from collections.abc import Callable, Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -38,15 +40,54 @@ def as_counts(counts: Any, num_rows: int) -> np.ndarray | None:
     """
     if counts is None:
         return None
-    found = np.asarray(counts, np.float64)
-    if found.shape != (num_rows,):
-        raise ValueError(f"counts has shape {found.shape}, and there are {num_rows} rows; pass one for each")
-    bad = np.flatnonzero(~(np.isfinite(found) & (found >= 0)))
-    if len(bad):
-        raise ValueError(f"counts is {found[bad[0]]:g} in row {bad[0]}; pass how often it was seen, zero or more")
+    found = weights_of("counts", counts, num_rows, lambda values: values >= 0, "how often it was seen, zero or more")
     if not found.any():
         raise ValueError("counts is zero in every row, so there is nothing to learn from; one must be above zero")
     return found
+
+
+def weights_of(
+    argument: str, values: Any, num_rows: int, allowed: Callable[[np.ndarray], np.ndarray], what: str
+) -> np.ndarray:
+    """A finite number for each row, (rows,), of those that are allowed; else an error that names the row."""
+    given = np.asarray(values)
+    if given.shape != (num_rows,):
+        raise ValueError(f"{argument} has shape {given.shape}, and there are {num_rows} rows; pass one for each")
+    if given.dtype.kind not in "biuf":  # each cell as it was, not as text like its neighbours
+        given = np.asarray(values, object)
+    found = np.array([value if isinstance(value, Real) else np.nan for value in given.tolist()], np.float64)
+    bad = np.flatnonzero(~(np.isfinite(found) & allowed(found)))
+    if len(bad):
+        held = given.tolist()[bad[0]]
+        said = f"{held:g}" if isinstance(held, Real) else repr(held)
+        raise ValueError(f"{argument} is {said} in row {bad[0]}; pass {what}")
+    return found
+
+
+def one_each(name: str, parts: Sequence[Any]) -> dict[str, np.ndarray]:
+    """A number for each row of several sets, one where a set does not tell; nothing if none does."""
+    told = [getattr(one, name) for one in parts]
+    if all(one is None for one in told):
+        return {}
+    return {
+        name: np.concatenate(
+            [np.ones(part.size) if own is None else own for part, own in zip(parts, told, strict=True)]
+        )
+    }
+
+
+def share_of(rows: np.ndarray, fraction: float, labels: np.ndarray | None = None) -> np.ndarray:
+    """A fraction of some rows, at least one of two; with labels, the same fraction of each of these.
+
+    >>> share_of(np.arange(4), 0.5, np.array([1, 0, 1, 0])).tolist()
+    [3, 2]
+    """
+    num = min(max(round(fraction * len(rows)), 1), max(len(rows) - 1, 0))
+    if labels is None:
+        return rows[:num]
+    # Equally spaced rows of a list sorted by label visit every label in proportion.
+    rows = rows[np.argsort(labels[rows], kind="stable")]
+    return rows[((np.arange(num) + 0.5) * len(rows) / num).astype(int)]
 
 
 def held_out(

@@ -12,11 +12,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from credo._precision import working_precision
-from credo.data.belonging import as_counts, as_groups, as_times, held_out
+from credo.data.belonging import as_counts, as_groups, as_times, held_out, one_each, share_of
 from credo.data.censoring import as_censored, joined
+from credo.data.described import described
 from credo.data.from_torch import arrays_of
 from credo.data.missing import has_target, is_observed
 from credo.data.names import labels_of, order_of, per_column
+from credo.data.precisions import as_precisions, to_be_weighed, with_precisions
 from credo.data.rows import inputs_and_names, task_names, with_unlabelled
 from credo.data.scaling import Scaling, fitted
 from credo.data.targets import as_labels, as_numbers, as_targets, class_names
@@ -52,6 +54,8 @@ class Data:
         times: (N,), numbers or dates: the rows that a split holds out are then the latest.
         counts: (N,), how often each row was seen: its likelihood to that power, so that 2 is the row twice. Any numbers
             from zero on; a row with 0 is left out. They are replicates, not precisions.
+        precisions: (N,), how precisely each row was measured, for noise of variance σ²/w, σ² that of w = 1: above zero,
+            and near 1 where the noise is learned.
         columns: for each number of x the column of a table that it tells of, where one became several numbers.
 
     >>> data = Data([[1.0, 10.0], [3.0, 20.0]], [0.5, 1.5], standardise=True, names=["age", "dose"])
@@ -75,6 +79,7 @@ class Data:
     groups: np.ndarray | None
     times: np.ndarray | None
     counts: np.ndarray | None
+    precisions: np.ndarray | None
     columns: tuple[str, ...] | None
     scaling: Scaling = field(init=False)
     capacity: int | None = field(init=False)
@@ -97,12 +102,15 @@ class Data:
         groups: ArrayLike | None = None,
         times: ArrayLike | None = None,
         counts: ArrayLike | None = None,
+        precisions: ArrayLike | None = None,
     ) -> None:
         inputs, own_names = inputs_and_names(x, names)
         targets = as_targets(y)
         if censored is not None:
             targets = as_numbers(targets).astype(np.result_type(targets.dtype, np.float32))
             censored = as_censored(censored, targets)
+        if precisions is not None and classes is None:
+            targets = to_be_weighed(targets)
         if len(inputs) != len(targets):
             raise ValueError(f"x has {len(inputs)} rows and y has {len(targets)}; pass one row of each per observation")
         if classes is not None:
@@ -127,6 +135,7 @@ class Data:
             groups=as_groups(groups, len(inputs)),
             times=as_times(times, len(inputs)),
             counts=often,
+            precisions=None if precisions is None else as_precisions(precisions, len(inputs)),
             scaling=fitted(inputs, targets, often, but_last=tasks is not None) if standardise else Scaling(),
             capacity=None,
         )
@@ -143,10 +152,21 @@ class Data:
         x, y, classes = arrays_of(dataset, columns)
         return cls(x, y, **{"classes": classes} | options)
 
+    @staticmethod
+    def open(source: Any, **options: Any) -> Any:
+        """Rows in files that need not fit into memory, with the options of `credo.data.FileData.open`."""
+        from credo.data.file_data import FileData  # which stands on this class
+
+        return FileData.open(source, **options)
+
     @property
     def size(self) -> int:
         """The number of rows, with and without a target."""
         return len(self.x)
+
+    def probes(self, num: int) -> np.ndarray:
+        """So many inputs at equal distances, or all, in the user's units."""
+        return self.x[np.linspace(0, self.size - 1, min(num, self.size)).round().astype(int)]
 
     @cached_property
     def observed(self) -> np.ndarray:
@@ -176,8 +196,8 @@ class Data:
 
     @property
     def scaled_outcomes(self) -> np.ndarray:
-        """The same as models take them, in standardised units."""
-        return joined(self.scaling.targets(self.y), self.censored)
+        """The same as models take them, in standardised units; a last column holds precisions, if there are any."""
+        return with_precisions(joined(self.scaling.targets(self.y), self.censored), self.precisions)
 
     @property
     def has_gaps(self) -> bool:
@@ -292,6 +312,7 @@ class Data:
         whole = (self, *others)
         known = [name for name in PER_ROW if all(getattr(one, name) is not None for one in whole)]
         joined = {name: np.concatenate([getattr(one, name) for one in whole]) for name in ("x", "y", *known)}
+        joined |= one_each("counts", whole) | one_each("precisions", whole)
         return self._changed(**(dict.fromkeys(PER_ROW) | joined))
 
     def arranged(self, columns: Sequence[str] | None) -> "Data":
@@ -342,33 +363,14 @@ class Data:
             return self.partition(~in_test, in_test)
         order = np.random.default_rng(seed).permutation(self.size)
         labelled = self.labelled[order]
-        chosen = self._share_of(order[labelled], fraction, stratify)
+        chosen = share_of(order[labelled], fraction, self.y if stratify else None)
         if not labelled.all():
-            chosen = np.concatenate([chosen, self._share_of(order[~labelled], fraction)])
+            chosen = np.concatenate([chosen, share_of(order[~labelled], fraction)])
         in_test = np.isin(np.arange(self.size), chosen)
         return self.partition(~in_test, in_test)
 
-    def _share_of(self, rows: np.ndarray, fraction: float, stratify: bool = False) -> np.ndarray:
-        """A fraction of some rows, at least one of two."""
-        num = min(max(round(fraction * len(rows)), 1), max(len(rows) - 1, 0))
-        if not stratify:
-            return rows[:num]
-        # Equally spaced rows of a list sorted by label visit every label in proportion.
-        rows = rows[np.argsort(self.y[rows], kind="stable")]
-        return rows[((np.arange(num) + 0.5) * len(rows) / num).astype(int)]
-
     def __repr__(self) -> str:
-        names = self.names or ()
-        columns = ", ".join(names) if 0 < len(names) <= 4 else f"shape {self.x.shape[1:]}"
-        known = self.y[self.observed]
-        kind = "float" if self.y.dtype.kind == "f" else f"labels {known.min()} to {known.max()}"
-        target = " ".join(filter(None, [self.target, f"[{self.unit}]" if self.unit else None, kind]))
-        outputs = f" × {self.y.shape[1]}" if self.y.ndim == 2 else ""
-        scaled = "" if self.scaling.is_identity else "; standardised"
-        num_bare, num_censored = self.size - self.num_labelled, 0 if self.censored is None else self.censored.sum()
-        rows = f"{self.size} rows" + (f", {num_bare} unlabelled" if num_bare else "")
-        rows += f", {num_censored} censored" if num_censored else ""
-        return f"Data({rows}; x: {columns}; y: {target}{outputs}{scaled})"
+        return described(self)
 
     def _changed(self, **changes: Any) -> "Data":
         """A copy with some fields changed, not checked again."""
@@ -378,6 +380,6 @@ class Data:
 
 
 # What rows may have beside x and y.
-PER_ROW = ("censored", "groups", "times", "counts")
+PER_ROW = ("censored", "groups", "times", "counts", "precisions")
 # What is computed from the rows: a copy may be about to change, and computes it anew.
 _DERIVED = ("_batches", "observed", "labelled")

@@ -74,7 +74,7 @@ def _affine(values: np.ndarray, mean: np.ndarray, scale: np.ndarray, precision: 
     if _is_identity(mean, scale):
         # What nobody can write to, such as a mapped file, may be taken as it is.
         return values.astype(precision, copy=values.flags.writeable)
-    scaled = _aligned(values.shape, np.dtype(precision))
+    scaled = aligned(values.shape, np.dtype(precision))
     for rows in _blocks(values):
         centred = np.subtract(values[rows], mean, dtype=np.float64)
         centred /= scale
@@ -82,7 +82,7 @@ def _affine(values: np.ndarray, mean: np.ndarray, scale: np.ndarray, precision: 
     return scaled
 
 
-def _aligned(shape: tuple[int, ...], precision: np.dtype[Any]) -> np.ndarray:
+def aligned(shape: tuple[int, ...], precision: np.dtype[Any]) -> np.ndarray:
     """An empty array that begins at a multiple of 64 bytes: any other, JAX would copy."""
     num_bytes = precision.itemsize * int(np.prod(shape))
     memory = np.empty(num_bytes + 64, np.uint8)

@@ -14,6 +14,11 @@ class Diagnostics(ABC):
 
     Arguments:
         advice: what is wrong and what to do about it, the worst first.
+
+    >>> import credo
+    >>> model = credo.models.regression(credo.networks.MLP([], out=1), noise=0.3)
+    >>> print(credo.fit(model, credo.datasets.gap(20), credo.ClosedForm()).diagnostics.verdict)
+    The posterior is exact, and so is its evidence.
     """
 
     advice: tuple[str, ...]

@@ -62,6 +62,12 @@ class ChainDiagnostics(Diagnostics):
     Arguments:
         precision: the Monte Carlo error of the predictions; None where there are too few draws, or no probes.
         found: the answers to the questions, "mixing" and "precision".
+
+    >>> import credo
+    >>> model = credo.models.regression(credo.networks.MLP([], out=1), noise=0.3)
+    >>> posterior = credo.fit(model, credo.datasets.gap(20), credo.NUTS(num_samples=50, num_warmup=50), seed=0)
+    >>> posterior.diagnostics.num_chains, posterior.diagnostics.functions.rhat < 1.1
+    (4, True)
     """
 
     num_chains: int
@@ -142,7 +148,14 @@ class Chains(Protocol):
 
 
 def diagnose_chains(posterior: Chains) -> ChainDiagnostics:
-    """All diagnostics of a posterior made of draws."""
+    """All diagnostics of a posterior made of draws.
+
+    >>> import credo
+    >>> model = credo.models.regression(credo.networks.MLP([], out=1), noise=0.3)
+    >>> posterior = credo.fit(model, credo.datasets.gap(20), credo.NUTS(num_samples=50, num_warmup=50), seed=0)
+    >>> credo.evaluation.diagnose(posterior).num_divergences
+    0
+    """
     infos = posterior.infos or {}
     divergences = int(np.sum(infos["diverged"])) if "diverged" in infos else None
     enough = posterior.num_draws >= 4  # split R-hat needs two draws in each half of a chain

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.linear_model import BayesianRidge, LogisticRegression
 
-from credo.data import Data, is_observed, require_uncensored
+from credo.data import Data, is_observed, require_equal_precisions, require_uncensored
 from credo.evaluation.evaluate import Scores, evaluate
 from credo.predictive import Predictive
 from credo.predictive.tabulated import from_normal, from_probs
@@ -35,6 +35,7 @@ def baselines(train: Data, test: Data, **options: Any) -> dict[str, Scores]:
     """
     for rows in (train, test):
         require_uncensored(rows, "a baseline")
+        require_equal_precisions(rows, "a baseline")
     known, asked = train.with_labels().only_labelled(), test.with_labels()
     classes = known.y.dtype.kind in "iu"
     inputs = [np.asarray(rows.x, np.float64).reshape(rows.size, -1) for rows in (known, asked)]

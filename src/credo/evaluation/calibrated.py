@@ -16,7 +16,7 @@ import numpy as np
 
 from credo.data import Data, held_out
 from credo.diagnostics.status import Answer, Status
-from credo.evaluation.checks import judged, rows_for
+from credo.evaluation.checks import judged, predicted, rows_for
 from credo.evaluation.coverage import SDS, coverage_of_levels, levels_of, placed, where_off
 from credo.evaluation.loo import BAD_K, left_out_weights
 from credo.posterior import Draws
@@ -55,6 +55,13 @@ class Calibration:
         below, above: the shares of targets below and above the interval; None for classes.
         log_score: log p(y | x) per row, in nats.
         where: other intervals that are off, in words.
+
+    >>> import credo
+    >>> model = credo.models.regression(credo.networks.MLP([], out=1), noise=0.3)
+    >>> posterior = credo.fit(model, credo.datasets.gap(20), credo.ClosedForm())
+    >>> found = credo.check(posterior, held_out=credo.datasets.gap(40, seed=1)).calibration
+    >>> found.num_rows, found.due, found.share
+    (40, 0.9, 0.95)
     """
 
     task: str
@@ -146,7 +153,7 @@ def left_out_calibration(posterior: Draws, data: Data) -> Calibration | str:
     itself = "itself" if rows.groups is None else "its group"
     how = f"{rows.size:,} rows, each predicted without {itself} (PSIS-LOO"
     how += f", rough for {unsure:.0%} of them)" if unsure >= 0.005 else ")"
-    prediction, score = posterior.predict(rows.x), float(np.mean(log_score))
+    prediction, score = predicted(posterior, rows), float(np.mean(log_score))
     if isinstance(prediction, ClassPredictive):
         probs = np.einsum("dn,dnc->nc", weights, prediction.functions)
         return _of_classes(probs, prediction.targets(rows.y), how, score)

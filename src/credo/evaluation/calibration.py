@@ -71,6 +71,11 @@ class CalibrationCurve(InNotebook):
         histogram: how many predictions fall into each of twenty equal parts of [0, 1].
         pivot: the answer of a model that knows nothing; below it, one is confident that the event does *not* happen.
         note: how the numbers had to be corrected, if at all.
+
+    >>> import credo
+    >>> curve = credo.evaluation.calibration_curve(credo.from_normal([0.0] * 3, 1.0), [-0.5, 0.1, 0.9])
+    >>> print(curve.predicted.round(2), curve.observed.round(2), curve.direction)
+    [0.08 0.38 0.63] [0.33 0.67 1.  ] calibrated
     """
 
     predicted: np.ndarray
@@ -190,7 +195,12 @@ def calibration_curve(
 
 
 def calibration_curves(predictive: Predictive, y: object, *, level: float = 0.95) -> dict[str, CalibrationCurve]:
-    """Every curve that suits the task, by name; for a classifier its confidence, all classes pooled, and each class."""
+    """Every curve that suits the task, by name; for a classifier its confidence, all classes pooled, and each class.
+
+    >>> import credo
+    >>> list(credo.evaluation.calibration_curves(credo.from_probs([[0.9, 0.1], [0.6, 0.4]]), [0, 1]))
+    ['confidence', 'pooled', 'class 0', 'class 1']
+    """
     predictive, y = judged(predictive, y)
     if not isinstance(predictive, ClassPredictive):
         censored = predictive.parted(predictive.targets(y))[1] is not None
@@ -323,6 +333,11 @@ def nssr_curve(
             from normal draws alone (without noise), which for few draws is far from known.
         noise: whether y has noise; False for the values of the function itself, for which the covariance is that of the
             draws alone.
+
+    >>> import credo
+    >>> too_narrow = credo.from_normal([0.0] * 4, 0.1)
+    >>> round(credo.evaluation.nssr_curve(too_narrow, [-1.0, -0.5, 0.5, 1.0]).bias, 2)
+    0.5
     """
     predicted, note = nssr_probabilities(predictive, y, law=law, noise=noise)
     return _distribution_curve(predicted, level, "the residual is at most this long", note=note)

@@ -34,7 +34,12 @@ Events = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
     censored=True,
 )
 def calibration_auc(predictive: Predictive, y: Any) -> Measure:
-    """∫ p̌ dp̂ of the calibration curve: 0.5 if calibrated on average, for regression less if overconfident."""
+    """∫ p̌ dp̂ of the calibration curve: 0.5 if calibrated on average, for regression less if overconfident.
+
+    >>> import credo
+    >>> round(credo.evaluation.calibration_auc(credo.from_normal([0.0] * 4, 0.1), [-1.0, -0.5, 0.5, 1.0]), 2)
+    0.25
+    """
     events, widths = _curve(predictive, y)
 
     def measure(weights: np.ndarray) -> np.ndarray:
@@ -48,7 +53,13 @@ def calibration_auc(predictive: Predictive, y: Any) -> Measure:
     "calibration distance", better="lower", words="probabilities miss what happens by {value:.1%} or so", censored=True
 )
 def calibration_distance(predictive: Predictive, y: Any) -> Measure:
-    """√∫ (p̌ − p̂)² dp̂ of the calibration curve: 0 if calibrated everywhere."""
+    """√∫ (p̌ − p̂)² dp̂ of the calibration curve: 0 if calibrated everywhere.
+
+    >>> import credo
+    >>> prediction = credo.from_probs([[0.75, 0.25]] * 4)
+    >>> credo.evaluation.calibration_distance(prediction, [0, 1, 0, 0])  # class 1 in one of four rows, as predicted
+    0.0
+    """
     return _distance(*_curve(predictive, y))
 
 
@@ -56,7 +67,12 @@ def calibration_distance(predictive: Predictive, y: Any) -> Measure:
     "quantile error", better="lower", words="predicted quantiles miss their level by {value:.1%} or so", censored=True
 )
 def quantile_error(predictive: RegressionPredictive, y: Any) -> Measure:
-    """√ mean (p − share of y below the p-quantile)² over all levels p: the distance of the quantile curve."""
+    """√ mean (p − share of y below the p-quantile)² over all levels p: the distance of the quantile curve.
+
+    >>> import credo
+    >>> round(credo.evaluation.quantile_error(credo.from_normal([0.0] * 4, 1.0), [5.0, 6.0, 7.0, 8.0]), 2)  # all above
+    0.53
+    """
     targets = checked(predictive, y, RegressionPredictive)
     return _distance(*_uniform(levels_of(predictive, targets).reshape(len(targets), -1)))
 
@@ -126,7 +142,12 @@ def ece(predictive: ClassPredictive, y: Any, *, num_bins: int = NUM_BINS) -> Mea
 
 @metric("MCE", better="lower", words="the confidence of the labels is off by {value:.1%} where it is worst")
 def mce(predictive: ClassPredictive, y: Any, *, num_bins: int = NUM_BINS) -> Measure:
-    """Maximum calibration error max_b |accuracy − confidence| over the bins of the ECE that are not empty."""
+    """Maximum calibration error max_b |accuracy − confidence| over the bins of the ECE that are not empty.
+
+    >>> import credo
+    >>> round(credo.evaluation.mce(credo.from_probs([[0.2, 0.8]] * 4 + [[0.0, 1.0]] * 4), [1, 1, 0, 0] + [1] * 4), 2)
+    0.3
+    """
     confidence, correct = _confidence(predictive, y)
     member = _members(_equal_width(confidence, num_bins))
     gaps = member * (confidence - correct)[:, None]
@@ -140,13 +161,23 @@ def mce(predictive: ClassPredictive, y: Any, *, num_bins: int = NUM_BINS) -> Mea
 
 @metric("class-wise ECE", better="lower", words="the probability of a class is off by {value:.1%} on average")
 def static_error(predictive: ClassPredictive, y: Any, *, num_bins: int = NUM_BINS) -> Measure:
-    """Static calibration error: the ECE of each class against the rest, averaged over classes (SCE)."""
+    """Static calibration error: the ECE of each class against the rest, averaged over classes (SCE).
+
+    >>> import credo
+    >>> round(credo.evaluation.static_error(credo.from_probs([[0.2, 0.8]] * 4), [1, 1, 0, 0]), 2)
+    0.3
+    """
     return _class_average(predictive, y, lambda probs: _equal_width(probs, num_bins))
 
 
 @metric("adaptive ECE", better="lower", words="the same, in groups of equally many rows")
 def adaptive_error(predictive: ClassPredictive, y: Any, *, num_bins: int = NUM_BINS) -> Measure:
-    """As the class-wise ECE, in bins that hold equally many rows each (ACE)."""
+    """As the class-wise ECE, in bins that hold equally many rows each (ACE).
+
+    >>> import credo
+    >>> round(credo.evaluation.adaptive_error(credo.from_probs([[0.2, 0.8]] * 4), [1, 1, 0, 0], num_bins=2), 2)
+    0.5
+    """
     return _class_average(predictive, y, lambda probs: _equal_mass(probs, num_bins))
 
 
@@ -154,7 +185,13 @@ def adaptive_error(predictive: ClassPredictive, y: Any, *, num_bins: int = NUM_B
 def thresholded_error(
     predictive: ClassPredictive, y: Any, *, num_bins: int = NUM_BINS, threshold: float = 0.01
 ) -> Measure:
-    """As the adaptive ECE, but only of probabilities above a threshold: tiny ones are many and say little (TACE)."""
+    """As the adaptive ECE, but only of probabilities above a threshold: tiny ones are many and say little (TACE).
+
+    >>> import credo
+    >>> prediction = credo.from_probs([[0.995, 0.005], [0.9, 0.1]])
+    >>> round(credo.evaluation.thresholded_error(prediction, [0, 1], num_bins=1), 3)
+    0.674
+    """
     if not 0 <= threshold < 1:
         raise ValueError(f"threshold must lie between 0 and 1, got {threshold}")
     return _class_average(predictive, y, lambda probs: _equal_mass(probs, num_bins, probs > threshold))
@@ -238,7 +275,12 @@ def coverage_of(level: float) -> Any:
 
 
 def coverage(predictive: RegressionPredictive, y: Any, level: float = 0.95) -> float:
-    """The share of targets inside the central interval that should hold a share `level` of them."""
+    """The share of targets inside the central interval that should hold a share `level` of them.
+
+    >>> import credo
+    >>> credo.evaluation.coverage(credo.from_normal([0.0] * 4, 1.0), [-3.0, -1.0, 1.0, 1.5], level=0.9)
+    0.75
+    """
     return coverage_of(level)(predictive, y)
 
 
@@ -250,7 +292,12 @@ def coverage(predictive: RegressionPredictive, y: Any, level: float = 0.95) -> f
     censored=True,
 )
 def sharpness(predictive: RegressionPredictive, y: Any) -> Measure:
-    """√ mean predictive variance, where there is a target: how narrow the predictions are, whatever it is."""
+    """√ mean predictive variance, where there is a target: how narrow the predictions are, whatever it is.
+
+    >>> import credo
+    >>> round(credo.evaluation.sharpness(credo.from_normal([0.0, 5.0], 0.5), [0.1, 7.0]), 3)
+    0.5
+    """
     targets = checked(predictive, y, RegressionPredictive)
     squares = mean_of_outputs(predictive.variance, targets)
     return lambda weights: np.sqrt(squares(weights))

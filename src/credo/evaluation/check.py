@@ -17,7 +17,7 @@ from credo.data import as_data
 from credo.diagnostics import Diagnostics
 from credo.diagnostics.status import Answer, Status, remedies, worst
 from credo.evaluation.calibrated import Calibration, can_leave_out, held_out_calibration, left_out_calibration
-from credo.evaluation.checks import rows_for
+from credo.evaluation.checks import predicted, rows_for
 from credo.inference.registry import METHODS
 
 # Approximations with more parameters than this for each row, and no rows that say otherwise, are not to be trusted:
@@ -34,6 +34,14 @@ class Check:
         answers: to the questions, that about calibration last.
         calibration: what was found on rows that were not seen; None where that could not be judged.
         method: its name and settings.
+
+    >>> import credo
+    >>> model = credo.models.regression(credo.networks.MLP([], out=1), noise=0.3)
+    >>> posterior = credo.fit(model, credo.datasets.gap(20), credo.ClosedForm())
+    >>> print(credo.check(posterior, held_out=credo.datasets.gap(40, seed=1)))
+    Verdict: good (green)
+    fit          good          the posterior is exact, and so is its evidence
+    calibration  good          the 90% interval holds 95 ± 4.7% of 40 rows held out
     """
 
     answers: tuple[Answer, ...]
@@ -140,7 +148,7 @@ def check(posterior: Any, data: Any = None, *, held_out: Any = None) -> Check:
     found: Calibration | str
     if held_out is not None:
         rows = rows_for(posterior, as_data(held_out))
-        found = held_out_calibration(posterior.predict(rows.x), rows.outcomes)
+        found = held_out_calibration(predicted(posterior, rows), rows.outcomes)
     elif can_leave_out(posterior):
         found = left_out_calibration(posterior, as_data(data))
     else:

@@ -34,6 +34,12 @@ def columns_of(posterior: Any) -> tuple[str, ...] | None:
     return getattr(getattr(getattr(posterior, "model", None), "rows", None), "columns", None)
 
 
+def predicted(posterior: Any, rows: Data, num_draws: int | None = None) -> Predictive:
+    """The prediction of rows, with the noise that their precisions leave."""
+    found: Any = posterior.predict(rows.x, num_draws=num_draws)
+    return found if rows.precisions is None else found.with_precisions(rows.precisions)
+
+
 def as_often(predictive: Predictive, data: Data) -> tuple[Predictive, np.ndarray]:
     """A prediction of data and its targets, each row as often as it was seen."""
     if data.counts is None:

@@ -78,6 +78,11 @@ class VectorScaling(ClassMap):
     Arguments:
         scales: a, (classes,).
         shifts: b, (classes,).
+
+    >>> import credo
+    >>> map = credo.evaluation.VectorScaling.fit(credo.from_probs([[0.99, 0.01]] * 4), [0, 0, 0, 1])
+    >>> print(map(credo.from_probs([[0.99, 0.01]])).probs.round(2))
+    [[0.75 0.25]]
     """
 
     scales: np.ndarray
@@ -118,6 +123,12 @@ class IsotonicClasses(ClassMap):
     Arguments:
         curves: for each class (for two: of class 1 alone) pₖ at the knots and the probabilities there, (2, knots).
         num_classes: of the prediction.
+
+    >>> import credo
+    >>> held_out = credo.from_probs([[0.6, 0.4]] * 4 + [[0.1, 0.9]] * 4)
+    >>> map = credo.evaluation.IsotonicClasses.fit(held_out, [0, 0, 0, 1, 1, 1, 1, 0])
+    >>> print(map(credo.from_probs([[0.6, 0.4]])).probs.round(2))
+    [[0.75 0.25]]
     """
 
     curves: tuple[np.ndarray, ...]

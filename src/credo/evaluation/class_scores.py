@@ -67,7 +67,12 @@ def f1(predictive: ClassPredictive, y: Any) -> Measure:
 
 @metric("F1, mean of classes", better="higher", words="precision and recall of a class are {value:.0%} on average")
 def f1_macro(predictive: ClassPredictive, y: Any) -> Measure:
-    """The F1 of each class against the rest, averaged over those that are there or are predicted."""
+    """The F1 of each class against the rest, averaged over those that are there or are predicted.
+
+    >>> import credo
+    >>> round(credo.evaluation.f1_macro(credo.from_probs([[0.9, 0.1], [0.6, 0.4], [0.3, 0.7]]), [0, 1, 1]), 3)
+    0.667
+    """
     shares = _harmonic(predictive, checked(predictive, y, ClassPredictive))
     return lambda weights: _mean_of_known(list(shares(weights).T))
 

@@ -9,7 +9,13 @@ from credo.predictive import ClassPredictive, Predictive
 
 
 class ClassSummary(NamedTuple):
-    """Three numbers for each class over a set of inputs, each (classes,)."""
+    """Three numbers for each class over a set of inputs, each (classes,).
+
+    >>> import credo
+    >>> summary = credo.evaluation.class_summary(credo.from_probs([[0.75, 0.25], [0.25, 0.75]]))
+    >>> print(summary.mean, summary.across)
+    [0.5 0.5] [0.25 0.25]
+    """
 
     mean: np.ndarray
     within: np.ndarray

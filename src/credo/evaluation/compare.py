@@ -39,6 +39,13 @@ class Comparison:
 
     `evidences` holds log p(D) of the training data for methods that know it (`credo.Laplace`): it compares
     architectures that were fitted to the same data.
+
+    >>> import credo
+    >>> model = credo.models.regression(credo.networks.MLP([], out=1), noise=0.3)
+    >>> train, test = credo.datasets.gap(40).split(0.5)
+    >>> compared = credo.compare({"exact": credo.fit(model, train, credo.ClosedForm())}, test)
+    >>> compared.winner("rmse"), round(compared.evidences["exact"], 1)
+    ('exact', -4.0)
     """
 
     scores: dict[str, Scores]
@@ -160,6 +167,13 @@ def compare(
         num_draws: draws to average per prediction; all by default.
         num_resamples: as in `evaluate`; all methods see the same resamples.
         of: the site to judge, as in `evaluate`.
+
+    >>> import credo
+    >>> model = credo.models.regression(credo.networks.MLP([], out=1), noise=0.3)
+    >>> train, test = credo.datasets.gap(40).split(0.5)
+    >>> exact, map = credo.fit(model, train, credo.ClosedForm()), credo.fit(model, train, credo.MAP(num_steps=50))
+    >>> [*credo.compare({"exact": exact, "map": map}, test).scores]
+    ['map', 'exact']
     """
     if not isinstance(posteriors, Mapping) or not posteriors:
         raise ValueError("pass the posteriors as a dictionary with at least one {name: posterior}")

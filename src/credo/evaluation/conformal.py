@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 
 from credo._checks import require_fraction
 from credo._text import nearest
-from credo.data import Data, as_inputs, require_uncensored
+from credo.data import Data, as_inputs, require_equal_precisions, require_uncensored
 from credo.evaluation.checks import checked, columns_of, rows_for
 from credo.predictive import ClassPredictive, RegressionPredictive
 
@@ -42,6 +42,14 @@ class Conformal:
         threshold: the greatest score of a y in the set.
         num_data: n, the number of held-out rows.
         seed: of the randomised score "adaptive".
+
+    >>> import credo
+    >>> model = credo.models.regression(credo.networks.MLP([], out=1), noise=0.3)
+    >>> posterior = credo.fit(model, credo.datasets.gap(20), credo.ClosedForm())
+    >>> sets = credo.conformal(posterior, credo.datasets.gap(100, seed=1), level=0.9)
+    >>> low, high = sets.interval([[0.0]])
+    >>> print(sets.level, (high - low).round(1))
+    0.9 [0.9]
     """
 
     posterior: Any
@@ -131,6 +139,7 @@ def _complete(posterior: Any, data: Any) -> Data:
     """The rows with all their targets: the greatest score of some outputs would say nothing of the others."""
     rows = rows_for(posterior, data).with_labels()
     require_uncensored(rows, "credo.conformal")
+    require_equal_precisions(rows, "credo.conformal")
     whole = rows.observed.reshape(rows.size, -1).all(axis=1)
     if not whole.any():
         raise ValueError(f"data has {rows.size:,} rows, and each misses some of its targets; pass rows that have all")

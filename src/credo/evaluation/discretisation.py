@@ -42,6 +42,13 @@ class DiscretisationBias(InNotebook):
         x: a few training inputs; the arrays below have an entry for each of them (and for each output).
         mean, mean_error: the bias of the posterior mean, in posterior sds, and its Monte Carlo standard error.
         sd, sd_error: the bias of the posterior sd, as a share of it, and its Monte Carlo standard error.
+
+    >>> import numpy as np
+    >>> import credo
+    >>> x, bias, error = np.zeros((1, 1)), np.array([0.3]), np.array([0.05])
+    >>> found = credo.evaluation.DiscretisationBias(x, mean=bias, mean_error=error, sd=0 * bias, sd_error=error)
+    >>> found.is_seen, found.is_small
+    (True, False)
     """
 
     x: np.ndarray

@@ -9,10 +9,11 @@ import pandas
 
 from credo import _html
 from credo._text import nearest
-from credo.data import Data
+from credo.data import Data, FileData
 from credo.evaluation import calibration_error as errors
+from credo.evaluation.by_part import ROWS_PER_PART, by_part
 from credo.evaluation.calibration import CalibrationCurve, calibration_curve, calibration_curves
-from credo.evaluation.checks import as_often, checked, judged, rows_for, uncensored
+from credo.evaluation.checks import as_often, checked, judged, predicted, rows_for, uncensored
 from credo.evaluation.class_scores import f1, f1_macro, roc_auc
 from credo.evaluation.coverage import in_words, levels_of
 from credo.evaluation.detection import Detection, detections
@@ -78,6 +79,11 @@ class Scores:
         of: the site that was judged; "y" is what the model observes.
         baselines: the scores of simpler predictions on the same rows, by name: see `beside`.
         verdict: whether it is calibrated, in words; of a regression, the 95% interval first.
+
+    >>> import credo
+    >>> scores = credo.evaluate(credo.from_normal([0.0, 1.0, 2.0], 1.0), [0.0, 1.0, 3.0], num_resamples=0)
+    >>> scores.task, scores.num_rows, round(scores["mae"].value, 3)
+    ('regression', 3, 0.333)
     """
 
     task: Literal["regression", "classification"]
@@ -224,7 +230,7 @@ class Scores:
 
 def evaluate(
     posterior: Posterior | Recalibrated | Predictive,
-    data: Data | tuple[Any, Any] | Any,
+    data: Data | FileData | tuple[Any, Any] | Any,
     *,
     outside: Any = None,
     num_draws: int | None = None,
@@ -237,6 +243,7 @@ def evaluate(
     Arguments:
         posterior: anything with `predict`, or a prediction.
         data: the test set, credo.Data or (x, y); for a prediction, the targets y. Rows without a target are left out.
+            Rows in files (`credo.Data.open`) are judged part by part: see `credo.evaluation.by_part`.
         outside: inputs from elsewhere, (rows, …) like x (for a prediction, the one on them): adds their detection.
         num_draws: draws to average per prediction; all by default.
         num_resamples: bootstrap resamples of the test rows behind each standard error; 0 for none.
@@ -250,6 +257,19 @@ def evaluate(
     """
     if num_resamples < 0:
         raise ValueError(f"num_resamples must be 0 or more, got {num_resamples}")
+    if isinstance(data, FileData):
+        return by_part(
+            lambda part: evaluate(
+                posterior,
+                part,
+                outside=outside,
+                num_draws=num_draws,
+                num_resamples=num_resamples if part.size == data.size else 0,
+                seed=seed,
+                of=of,
+            ),
+            data.shuffled(ROWS_PER_PART, seed),
+        )
     if isinstance(posterior, Predictive):
         if of is not None:
             raise ValueError(f"of is {of!r}, and a prediction is of one site already; pass the posterior")
@@ -257,7 +277,7 @@ def evaluate(
     else:
         posterior = posterior if of is None else posterior.about(of)
         test = rows_for(posterior, data)
-        everywhere, y = as_often(posterior.predict(test.x, num_draws=num_draws), test)
+        everywhere, y = as_often(predicted(posterior, test, num_draws), test)
         unit = test.unit or ""
         foreign = None if outside is None else posterior.predict(outside, num_draws=num_draws)
     predictive, y = judged(everywhere, y)

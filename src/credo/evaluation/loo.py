@@ -14,7 +14,7 @@ from scipy.special import logsumexp
 from credo._html import InNotebook
 from credo.data import Data
 from credo.diagnostics._arviz import ess, leave_one_out, smoothed_weights
-from credo.evaluation.checks import rows_for
+from credo.evaluation.checks import predicted, rows_for
 from credo.posterior import Draws
 
 # Above this the importance weights of a row have no finite variance (Vehtari et al., 2024).
@@ -39,6 +39,13 @@ class LeaveOneOut(InNotebook):
         pointwise: elpd of each row.
         k_hat: of each row; above 0.7 its estimate cannot be trusted. None for WAIC.
         advice: whether to trust the estimate, in words.
+
+    >>> import credo
+    >>> model = credo.models.regression(credo.networks.MLP([], out=1), noise=0.3)
+    >>> posterior = credo.fit(model, credo.datasets.gap(20), credo.NUTS(num_samples=50, num_warmup=50), seed=0)
+    >>> found = credo.evaluation.loo(posterior, credo.datasets.gap(20))
+    >>> found.method, found.pointwise.shape, float(found.k_hat.max()) < 0.7
+    ('PSIS-LOO', (20,), True)
     """
 
     method: Literal["PSIS-LOO", "WAIC"]
@@ -57,7 +64,14 @@ class LeaveOneOut(InNotebook):
 
 
 def loo(posterior: Draws, data: Data | tuple[Any, Any]) -> LeaveOneOut:
-    """Pareto-smoothed importance sampling leave-one-out, on the rows the posterior was fitted to."""
+    """Pareto-smoothed importance sampling leave-one-out, on the rows the posterior was fitted to.
+
+    >>> import credo
+    >>> model = credo.models.regression(credo.networks.MLP([], out=1), noise=0.3)
+    >>> posterior = credo.fit(model, credo.datasets.gap(20), credo.NUTS(num_samples=50, num_warmup=50), seed=0)
+    >>> round(credo.evaluation.loo(posterior, credo.datasets.gap(20)).elpd)
+    -2
+    """
     densities = _log_densities(posterior, data)
     pointwise, k_hat = leave_one_out(densities, _relative_efficiency(densities))
     num_bad = int(np.sum(~(k_hat <= BAD_K)))  # without a number too: there was no tail to fit
@@ -70,6 +84,12 @@ def waic(posterior: Draws, data: Data | tuple[Any, Any]) -> LeaveOneOut:
     """The widely applicable information criterion, on the rows the posterior was fitted to.
 
     log p(yₙ | D) − Var[log p(yₙ | thetaᵢ)],    the variance over draws
+
+    >>> import credo
+    >>> model = credo.models.regression(credo.networks.MLP([], out=1), noise=0.3)
+    >>> posterior = credo.fit(model, credo.datasets.gap(20), credo.NUTS(num_samples=50, num_warmup=50), seed=0)
+    >>> round(credo.evaluation.waic(posterior, credo.datasets.gap(20)).elpd)
+    -2
     """
     densities = _log_densities(posterior, data)
     variances = densities.var(axis=(0, 1))
@@ -123,7 +143,7 @@ def _log_densities(posterior: Draws, data: Data | tuple[Any, Any]) -> np.ndarray
     if posterior.num_chains * posterior.num_draws < 2:
         raise ValueError("leave-one-out weighs draws against each other; a point estimate has only one")
     rows = rows_for(posterior, data).with_labels().only_labelled()
-    densities = posterior.predict(rows.x).log_prob_by_draw(rows.outcomes).astype(np.float64)
+    densities = predicted(posterior, rows).log_prob_by_draw(rows.outcomes).astype(np.float64)
     steady = np.ptp(densities, axis=0) < LEAST_SPREAD
     densities += steady * LEAST_SPREAD * np.linspace(-1, 1, len(densities))[:, None]
     return densities.reshape(posterior.num_chains, posterior.num_draws, -1)

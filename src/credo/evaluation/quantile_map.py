@@ -18,7 +18,7 @@ from credo.evaluation.mapped import Mapped
 from credo.predictive import RegressionPredictive, streaming
 from credo.predictive.conditional import Conditional, each_output
 from credo.predictive.laws import cdf_of
-from credo.predictive.marginal import as_levels
+from credo.predictive.quantiles import as_levels
 from credo.typing import Array, Key
 
 # Beyond this many sds single precision knows 1 − F to less than two digits.

@@ -17,7 +17,7 @@ from typing import Any, Protocol, Self
 from numpy.typing import ArrayLike
 
 from credo._text import nearest
-from credo.data import Data, require_uncensored
+from credo.data import Data, require_equal_precisions, require_uncensored
 from credo.evaluation.checks import judged, rows_for
 from credo.evaluation.class_maps import IsotonicClasses, Temperature, VectorScaling
 from credo.evaluation.quantile_map import IsotonicQuantiles
@@ -46,6 +46,13 @@ class Recalibrated:
     Arguments:
         posterior: any posterior.
         map: fitted to data that the posterior has not seen.
+
+    >>> import credo
+    >>> model = credo.models.regression(credo.networks.MLP([], out=1), noise=0.05)
+    >>> posterior = credo.fit(model, credo.datasets.gap(30), credo.ClosedForm())
+    >>> mended = credo.recalibrate(posterior, credo.datasets.gap(100, seed=1))
+    >>> bool(mended.predict([[0.5]]).std[0] > posterior.predict([[0.5]]).std[0])
+    True
     """
 
     posterior: Any
@@ -105,6 +112,7 @@ def recalibrate(
     """
     held_out = rows_for(posterior, data)
     require_uncensored(held_out, "credo.recalibrate")
+    require_equal_precisions(held_out, "credo.recalibrate")
     predictive, y = judged(posterior.predict(held_out.x), held_out.y)
     return Recalibrated(posterior, _chosen(how, predictive).fit(predictive, y))
 

@@ -41,6 +41,11 @@ def nssr(predictive: RegressionPredictive, y: object, *, noise: bool = True) -> 
     Without `noise` Σ is that of the draws, for y that are values of the function itself.
 
     Of a row that misses some of its outputs, it is that of the others: χ² with as many degrees of freedom as these.
+
+    >>> import credo
+    >>> values, note = credo.evaluation.nssr(credo.from_normal([0.0, 1.0], 0.5), [1.0, 1.0])
+    >>> values.tolist(), note
+    ([4.0, 0.0], '')
     """
     predictive, y = judged(predictive, y)
     targets, censored = predictive.parted(checked(predictive, y, RegressionPredictive))

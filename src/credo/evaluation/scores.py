@@ -42,7 +42,12 @@ def lpd(predictive: Predictive, y: Any) -> Measure:
 
 @metric("NLL", better="lower", words="the same with the other sign", censored=True)
 def nll(predictive: Predictive, y: Any) -> Measure:
-    """−log p(y | x, D), in nats per row: the cross-entropy of a classifier."""
+    """−log p(y | x, D), in nats per row: the cross-entropy of a classifier.
+
+    >>> import credo
+    >>> round(credo.evaluation.nll(credo.from_probs([[0.5, 0.5], [0.25, 0.75]]), [0, 1]), 3)
+    0.49
+    """
     return mean_of(-predictive.log_prob(checked(predictive, y)))
 
 
@@ -64,7 +69,12 @@ def rmse(predictive: RegressionPredictive, y: Any) -> Measure:
 
 @metric("MAE", better="lower", unit="y", words="a prediction is off by {value:.3g}{unit} on average")
 def mae(predictive: RegressionPredictive, y: Any) -> Measure:
-    """Mean |ŷ − y|, over rows and outputs, of the predictive mean ŷ."""
+    """Mean |ŷ − y|, over rows and outputs, of the predictive mean ŷ.
+
+    >>> import credo
+    >>> credo.evaluation.mae(credo.from_normal([1.0, 2.0], 1.0), [1.5, 4.0])
+    1.25
+    """
     targets = checked(predictive, y, RegressionPredictive)
     return mean_of_outputs(np.abs(predictive.mean - targets), targets)
 
@@ -101,6 +111,10 @@ def crps(predictive: RegressionPredictive, y: Any, *, num_samples: int = NUM_SAM
 
     Arguments:
         num_samples: per row; not used for normal marginals.
+
+    >>> import credo
+    >>> round(credo.evaluation.crps(credo.from_normal([0.0], 1.0), [0.0]), 3)  # (√2 − 1)/√π
+    0.234
     """
     targets = checked(predictive, y, RegressionPredictive)
     if predictive.is_normal:
@@ -140,14 +154,24 @@ def squared_errors(predictive: RegressionPredictive, y: Any) -> np.ndarray:
 
 @metric("accuracy", better="higher", words="{value:.0%} of the labels are right")
 def accuracy(predictive: ClassPredictive, y: Any) -> Measure:
-    """The share of rows whose most probable class is the right one."""
+    """The share of rows whose most probable class is the right one.
+
+    >>> import credo
+    >>> credo.evaluation.accuracy(credo.from_probs([[0.9, 0.1], [0.6, 0.4]]), [0, 1])
+    0.5
+    """
     labels = checked(predictive, y, ClassPredictive)
     return mean_of(predictive.label == labels)
 
 
 @metric("top-k accuracy", better="higher", words="{value:.0%} of the classes are among the first five guesses")
 def top_k(predictive: ClassPredictive, y: Any, *, k: int = 5) -> Measure:
-    """The share of rows whose class is among the k most probable ones."""
+    """The share of rows whose class is among the k most probable ones.
+
+    >>> import credo
+    >>> credo.evaluation.top_k(credo.from_probs([[0.5, 0.3, 0.2], [0.1, 0.3, 0.6]]), [1, 0], k=2)
+    0.5
+    """
     labels = checked(predictive, y, ClassPredictive)
     num_classes = predictive.probs.shape[1]
     if not 1 <= k < num_classes:
@@ -163,7 +187,12 @@ def top_k(predictive: ClassPredictive, y: Any, *, k: int = 5) -> Measure:
     "Brier score", better="lower", words="squared error of the probabilities: 0 if sure and right, 2 if sure and wrong"
 )
 def brier(predictive: ClassPredictive, y: Any) -> Measure:
-    """Σₖ (p̂ₖ − I(y = k))², summed over classes (Brier, 1950): from 0 to 2; twice the one-class form for two classes."""
+    """Σₖ (p̂ₖ − I(y = k))², summed over classes (Brier, 1950): from 0 to 2; twice the one-class form for two classes.
+
+    >>> import credo
+    >>> round(credo.evaluation.brier(credo.from_probs([[0.5, 0.5], [1.0, 0.0]]), [0, 0]), 3)
+    0.25
+    """
     labels = checked(predictive, y, ClassPredictive)
 
     def of_rows(probs: np.ndarray, labels: np.ndarray) -> np.ndarray:
@@ -173,7 +202,13 @@ def brier(predictive: ClassPredictive, y: Any) -> Measure:
 
 
 def confusion_matrix(predictive: ClassPredictive, y: Any) -> np.ndarray:
-    """Counts of rows by true class (row) and predicted label (column)."""
+    """Counts of rows by true class (row) and predicted label (column).
+
+    >>> import credo
+    >>> print(credo.evaluation.confusion_matrix(credo.from_probs([[0.9, 0.1], [0.6, 0.4], [0.3, 0.7]]), [0, 1, 1]))
+    [[1 0]
+     [1 1]]
+    """
     predictive, y = judged(predictive, y)
     labels = checked(predictive, y, ClassPredictive)
     num_classes = predictive.probs.shape[1]

@@ -31,6 +31,11 @@ class RiskCoverage:
         oracle: the risk with rows ordered by their loss: no ordering is better.
         risk_name: what the loss is.
         by: the uncertainty that orders the rows.
+
+    >>> import credo
+    >>> curve = credo.evaluation.risk_coverage(credo.from_probs([[0.9, 0.1], [0.6, 0.4]]), [0, 1])
+    >>> curve.coverage.tolist(), curve.risk.tolist(), curve.by
+    ([0.5, 1.0], [0.0, 0.5], 'max_probability')
     """
 
     coverage: np.ndarray
@@ -56,6 +61,10 @@ def uncertainty(predictive: Predictive, by: str | None = None) -> np.ndarray:
     Arguments:
         by: for classes "entropy", "mutual_information", "max_probability" (as 1 − max p̂, the default) or "aleatoric";
             for regression "variance" (the default), "epistemic" or "aleatoric", summed over outputs.
+
+    >>> import credo
+    >>> credo.evaluation.uncertainty(credo.from_probs([[0.75, 0.25], [0.5, 0.5]])).tolist()
+    [0.25, 0.5]
     """
     classes = isinstance(predictive, ClassPredictive)
     known = CLASS_UNCERTAINTIES if classes else REGRESSION_UNCERTAINTIES
@@ -103,7 +112,12 @@ def risk_coverage(predictive: Predictive, y: Any, by: str | None = None) -> Risk
     words="what is wrong in what is answered, if the most uncertain rows go first",
 )
 def risk_coverage_area(predictive: Predictive, y: Any, *, by: str | None = None) -> Measure:
-    """The mean risk over all coverages."""
+    """The mean risk over all coverages.
+
+    >>> import credo
+    >>> credo.evaluation.risk_coverage_area(credo.from_probs([[0.9, 0.1], [0.6, 0.4]]), [0, 1])
+    0.25
+    """
     loss = losses(predictive, y)
     order = np.argsort(uncertainty(predictive, by), kind="stable")
 
@@ -122,7 +136,13 @@ def risk_coverage_area(predictive: Predictive, y: Any, *, by: str | None = None)
     words="1 if the uncertain rows are the wrong ones, 0 if uncertainty says nothing",
 )
 def uncertainty_error_correlation(predictive: Predictive, y: Any, *, by: str | None = None) -> Measure:
-    """Spearman's rank correlation between uncertainty and loss; nan if one of them is constant."""
+    """Spearman's rank correlation between uncertainty and loss; nan if one of them is constant.
+
+    >>> import credo
+    >>> prediction = credo.from_probs([[0.9, 0.1], [0.7, 0.3], [0.6, 0.4]])
+    >>> round(credo.evaluation.uncertainty_error_correlation(prediction, [0, 0, 1]), 3)
+    0.866
+    """
     first, second = (stats.rankdata(values) for values in (uncertainty(predictive, by), losses(predictive, y)))
 
     def measure(weights: np.ndarray) -> np.ndarray:

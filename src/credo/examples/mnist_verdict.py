@@ -18,8 +18,9 @@ RECOGNISED, SPREAD_OUT = 0.9, 0.5
 SAME_FOR_ALL = 0.1
 # Classes worth naming.
 NAMED = 0.05
-# An ELBO that has gained more than this share of itself over the last tenth of the steps is still rising.
-STILL_RISING = 0.01
+# An ELBO that has gained more than this share of itself over the last tenth of the steps is still rising; one that has
+# lost more is falling.
+STILL_MOVING = 0.01
 
 IN_PAPER = {
     f"seen class {SEEN}": "p(4) = 0.98, sd within an input 0.09, across inputs 0.07",
@@ -143,10 +144,22 @@ def _convergence(setup: Setup) -> str:
     before, after = (
         float(part.mean()) / setup.num_train for part in (setup.elbo[:, -2 * tenth : -tenth], setup.elbo[:, -tenth:])
     )
-    rising = after - before > STILL_RISING * abs(before)
-    how = "is still rising: longer training would change the figures" if rising else "has stopped rising"
     figures = f"{after:.2f} nats per image over the last tenth of the steps and {before:.2f} before".replace("-", "−")
-    return f"The ELBO, {figures}, {how}."
+    return f"The ELBO, {figures}, {direction(before, after)}."
+
+
+def direction(before: float, after: float) -> str:
+    """Where an ELBO is going, in words.
+
+    >>> direction(-6.27, -7.46)
+    'is falling: the steps are too large for the noise of the gradients'
+    """
+    gain = (after - before) / abs(before)
+    if gain > STILL_MOVING:
+        return "is still rising: longer training would change the figures"
+    if gain < -STILL_MOVING:
+        return "is falling: the steps are too large for the noise of the gradients"
+    return "has stopped rising"
 
 
 def _probabilities(found: Mapping[str, Answer]) -> str:

@@ -37,6 +37,15 @@ class Explanation:
         num_rows: with a target, that importance and dependence were computed on.
         target: what is predicted, with its unit.
         classes: the names of the classes; None for numbers.
+
+    >>> from types import SimpleNamespace
+    >>> import numpy as np
+    >>> import credo
+    >>> posterior = SimpleNamespace(predict=lambda x, num_draws: credo.from_normal(np.stack([x[:, 0]] * 2), 0.5))
+    >>> x = np.random.default_rng(0).normal(size=(40, 2))
+    >>> found = credo.explain(posterior, (x, x[:, 0]))
+    >>> list(found.importance), found.num_rows
+    (['x1', 'x2'], 40)
     """
 
     task: Literal["regression", "classification"]

@@ -49,7 +49,7 @@ class UnsureRow:
         reasons = ", ".join(said[:4]) or "no column alone"
         return (
             f"row {self.index + 1}: {self.epistemic / self.total:.0%} of its uncertainty is epistemic; "
-            f"a typical row has {sum(self.typical) / self.total:.0%} of it, the rest comes from {reasons}"
+            f"a typical row has {sum(self.typical) / self.total:.0%} as much, the rest comes from {reasons}"
         )
 
 

@@ -14,9 +14,13 @@ from credo import random
 from credo._compilation_cache import keep_programs
 from credo._folders import require_nothing_to_resume
 from credo._machine import memory_told
-from credo.data import Data, as_data
+from credo._mesh import as_mesh
+from credo._processes import by_one_of, entered_by_first, losses_told, require_same
+from credo.data import Data, FileData, as_data
 from credo.inference.auto import Choice, choose
+from credo.inference.engine.feed import require_by_batch
 from credo.inference.engine.fit_folder import FitFolder, Place, identity_of
+from credo.inference.engine.same import digests
 from credo.inference.engine.stages import FitStages
 from credo.inference.ensemble.deep_ensemble import DeepEnsemble
 from credo.inference.fitting_memory import refuse_if_too_large
@@ -33,6 +37,7 @@ from credo.posterior.believed import Believed
 from credo.typing import Batch, Theta
 
 
+@losses_told()
 @memory_told("fitting", "take fewer rows, draws or chains, or a smaller network")
 def fit(
     model: Model | Sequence[Model],
@@ -46,13 +51,15 @@ def fit(
     resume: bool = False,
     start: Any = None,
     budget: float | None = None,
+    mesh: Any = None,
 ) -> Posterior:
     """Infer p(theta | D): run a method on a model and data.
 
     Arguments:
         model: of `credo.models`, or `credo.Model(program)`; for a `DeepEnsemble` also a list of models that agree
             about y, of different architectures, to whom its members are dealt in turn.
-        data: `credo.Data`, or a pair (x, y) of arrays with one row per example.
+        data: `credo.Data`, or a pair (x, y) of arrays with one row per example; or rows in files that need not fit
+            into memory, `credo.Data.open(…)`, for methods that see minibatches.
         method: a method such as `credo.NUTS(num_samples=500)`, or its name. "auto" takes what
             `credo.choose(model, data)` chooses by their sizes, and `posterior.provenance.why` says why.
         seed: the same seed gives the same bits.
@@ -64,6 +71,9 @@ def fit(
             of a run that nothing stopped. Where it holds nothing, a new run begins.
         start: a posterior of the same model, from whose draws chains and training set out: a warm start.
         budget: seconds on the clock for "auto" to spend on the default model of tables, where they help most.
+        mesh: devices to fit on, a `jax.sharding.Mesh` with axes "chains" (chains, members) and "data" (shares of the
+            rows); "auto" for all devices of all processes: as many along "chains" as divide their number, and the
+            others along "data".
 
     >>> from credo import MAP, datasets, models, networks
     >>> model = models.regression(networks.MLP([10], out=1), noise=0.1)
@@ -75,7 +85,7 @@ def fit(
     given: Any = model if several else [model]
     models = [_as_model(one) for one in given]
     suited = models[0].suited if models else as_data
-    everything = suited(data)
+    everything = data if isinstance(data, FileData) else suited(data)
     if method == "auto" and several:
         raise ValueError("model is a list, and 'auto' chooses for one; pass credo.DeepEnsemble(method, members=…)")
     if method == "auto":
@@ -84,24 +94,36 @@ def fit(
         raise ValueError("budget is for method='auto' to spend; a method that is named has settings of its own")
     choice = method if isinstance(method, Choice) else Choice(as_method(method))
     validation = choice.validation if validation is None else validation
+    devices = as_mesh(mesh, choice.method.plan().num_chains, type(choice.method).__name__)
     train, held_out = _split(everything, validation, choice.method, suited)
     if start is not None and (several or isinstance(choice.method, DeepEnsemble)):
         raise ValueError("start: the members of an ensemble set out from places of their own; pass no start")
-    job = Job(train, held_out, seed, FitStages(progress=progress), start=start)
+    together = devices is not None and jax.process_count() > 1
+    job = Job(train, held_out, seed, FitStages(progress=progress, mesh=devices), start=start)
     if checkpoint is None:
         require_nothing_to_resume(resume)
+    if checkpoint is None and not together:
         return job.fit_chosen(models, choice, several)
     bound = [one.bind(train) for one in models]
     starts = None if start is None else _from_posterior(start, bound[0], choice.method.plan().num_chains)
-    identity = identity_of(choice.method, bound, (train.batch(), held_out), seed, starts)
-    with FitFolder(checkpoint, identity, resume=resume) as folder:
-        if folder.is_finished:
-            left = [choice.method.leaves(one, train) for one in models]
-            return load(folder.folder, model=left if several else left[0])
-        stages = FitStages(folder.checkpoints, progress=progress)
+    rows = train.checksum if isinstance(train, FileData) else train.batch()
+    identity = identity_of(choice.method, bound, (rows, held_out), seed, starts)
+    if together:
+        require_same(digests(identity, bound))
+    if checkpoint is None:
+        return job.fit_chosen(models, choice, several)
+    folder = FitFolder(checkpoint, identity, resume=resume)
+    # Of several processes, the first one reads and writes.
+    done: Any = by_one_of(devices)
+    with entered_by_first(folder) if together else folder:
+        left = [choice.method.leaves(one, train) for one in models]
+        finished = done(lambda: load(folder.folder, model=left if several else left[0]) if folder.is_finished else None)
+        if finished is not None:
+            return finished
+        stages = FitStages(folder.checkpoints, progress=progress, mesh=devices)
         posterior = replace(job, stages=stages).fit_chosen(models, choice, several)
         if not posterior.provenance.interrupted:
-            folder.finish(posterior)
+            done(lambda: folder.finish(posterior))
         return posterior
 
 
@@ -113,7 +135,7 @@ class Job:
         belief: what is known of theta already, in place of the prior, and the share of it that is kept.
     """
 
-    data: Data
+    data: Data | FileData
     held_out: Batch | None
     seed: int
     stages: FitStages
@@ -175,7 +197,10 @@ class Job:
         return method.mixed(parts, len(models), self.seed)
 
     def _run(self, method: Method, model: Model, data: Batch, **options: Any) -> Outcome:
-        return self.stages.run(method, model, data, seed=self.seed, **options)
+        files = self.data if isinstance(self.data, FileData) else None
+        if files is not None:
+            require_by_batch(type(method).__name__, options.get("plan") or method.plan())
+        return self.stages.run(method, model, data, seed=self.seed, files=files, **options)
 
     def _with_learned_xi(self, method: Method, model: Model, data: Batch) -> Model:
         """The `param` sites that the method does not learn, parameters of the prior or points: found first, then fixed.
@@ -201,7 +226,8 @@ class Job:
 
     def _on_features(self, method: Method, model: Model, data: Batch) -> tuple[Model, Batch, Batch | None]:
         """Model, data and held-out data, on features that are computed once where all points are constants."""
-        found = None if method.plan().acts_inside else on_features(model, data.x.shape[0])
+        is_whole = not (method.plan().acts_inside or isinstance(self.data, FileData))
+        found = on_features(model, data.x.shape[0]) if is_whole else None
         if found is None:
             return model, data, self.held_out
         held_out = None if self.held_out is None else found.batch(self.held_out)
@@ -256,11 +282,13 @@ def _as_model(model: Any) -> Model:
     )
 
 
-def _split(data: Data, validation: Any, method: Method, suited: Callable[[Any], Data]) -> tuple[Data, Batch | None]:
+def _split(data: Any, validation: Any, method: Method, suited: Callable[[Any], Data]) -> tuple[Any, Batch | None]:
     if validation is None:
         return data, None
     if not method.plan().uses_held_out:
         raise ValueError(f"validation: {type(method).__name__} does not stop early, so it has no use for held-out data")
+    if isinstance(validation, float) and isinstance(data, FileData):
+        raise ValueError("validation is a share of rows in files; pass rows of their own, credo.Data or (x, y)")
     if isinstance(validation, float):
         train, rest = data.split(validation)
         return train, rest.batch()

@@ -12,6 +12,7 @@ from credo import random
 from credo._machine import available_cores
 from credo._precision import working_precision
 from credo._text import nearest
+from credo.data import FileData
 from credo.inference.guide import Guide
 from credo.inference.needs import Needs
 from credo.inference.outcome import Outcome
@@ -91,13 +92,16 @@ class Method(ABC):
         stored = self.stores(bound)
         if data is None:
             return stored
-        seen, plan = bound.suited(data), self.plan()
-        num_rows = min(plan.batch_size or len(seen.x), len(seen.x))
+        seen, plan = data if isinstance(data, FileData) else bound.suited(data), self.plan()
+        num_rows = min(plan.batch_size or seen.size, seen.size)
         at_once = plan.chains_at_once(bound.num_parameters, available_cores()) * self.networks_per_step
         activations = at_once * bound.activation_bytes(num_rows)
-        return replace(
-            stored, data_bytes=working_precision().itemsize * (seen.x.size + seen.y.size), activation_bytes=activations
+        held = (
+            seen.bytes_held
+            if isinstance(seen, FileData)
+            else working_precision().itemsize * (seen.x.size + seen.y.size)
         )
+        return replace(stored, data_bytes=held, activation_bytes=activations)
 
     def stores(self, model: Model) -> Needs:
         """What is stored of a run on a bound model: draws, unless a method says otherwise."""

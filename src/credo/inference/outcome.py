@@ -16,7 +16,16 @@ P = TypeVar("P", bound=Posterior)
 
 
 class NonFiniteError(ArithmeticError):
-    """A run went non-finite: at which step, what to do, and a posterior from the last good state if there is one."""
+    """A run went non-finite: at which step, what to do, and a posterior from the last good state if there is one.
+
+    >>> import credo
+    >>> model = credo.models.regression(credo.networks.MLP([], out=1), noise=0.3)
+    >>> try:
+    ...     credo.fit(model, credo.datasets.gap(20), credo.SGLD(step_size=1e6, num_samples=5, num_warmup=5))
+    ... except credo.NonFiniteError as error:
+    ...     print(error.step >= 1)
+    True
+    """
 
     def __init__(self, message: str, step: int, posterior: Any = None) -> None:
         super().__init__(message)
@@ -32,6 +41,9 @@ class Stages(Protocol):
 
     def run(self, method: Any, model: Model, data: Batch, **options: Any) -> "Outcome":
         """A run of the engine."""
+
+    def shared(self, data: Batch) -> Batch:
+        """Data for sums over all rows: each device has a share of them."""
 
     def conclude(self, name: str, model: Model, make: Callable[["Stages"], P]) -> P:
         """A posterior that takes long to compute; what is run on the way is run by the stages that `make` is given."""

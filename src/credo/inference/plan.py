@@ -31,6 +31,7 @@ class Plan:
         learns_points: whether it learns the weights of point layers (`credo.priors.point`) as well.
         fixed_density: whether all steps must see the same density: what the likelihood averages over (augmentations) is
             drawn once and for all then, and not afresh in each step.
+        sees_all_rows: whether the posterior is made from all rows at once, whatever the steps see.
         acts_inside: whether the method acts inside the network, as masks of dropout do, so that it must be whole.
         leaves_draws: whether the posterior is made of draws of theta, from which another method can start.
     """
@@ -51,6 +52,7 @@ class Plan:
     leaves_draws: bool = False
     fixed_density: bool = False
     acts_inside: bool = False
+    sees_all_rows: bool = False
 
     def __post_init__(self) -> None:
         if self.num_steps > LARGEST_COUNT:

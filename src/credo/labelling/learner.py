@@ -16,6 +16,11 @@ class BackgroundLearner:
 
     Arguments:
         lesson: how to learn.
+
+    >>> import credo
+    >>> learner = credo.labelling.BackgroundLearner(credo.labelling.Lesson(network="linear"))
+    >>> learner.lesson.network, learner.learning, learner.problem
+    ('linear', False, '')
     """
 
     def __init__(self, lesson: Lesson | None = None) -> None:

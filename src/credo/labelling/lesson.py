@@ -46,6 +46,11 @@ class Lesson:
             between the two most probable classes, which asks where they meet; the disagreement of networks on labels
             drawn with replacement alone ("bald") asks for outliers first.
         seed: the same labels give the same view.
+
+    >>> import credo
+    >>> lesson = credo.labelling.Lesson(network="linear", acquisition="entropy")
+    >>> lesson.network, lesson.acquisition
+    ('linear', 'entropy')
     """
 
     method: Method = field(default_factory=default_method)

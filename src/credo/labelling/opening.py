@@ -34,6 +34,16 @@ def opened(
         learner: learns in the background.
         per_item: how many people are asked about each item.
         seed: of all that is left to chance.
+
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> import credo
+    >>> with TemporaryDirectory() as folder:
+    ...     pool, labels = Path(folder) / "reviews.txt", Path(folder) / "labels.csv"
+    ...     _ = pool.write_text("a fine film\\ntoo long\\n")
+    ...     with credo.labelling.opened(pool, labels, classes=["good", "bad"]) as labelling:
+    ...         len(labelling.pool), labelling.classes
+    (2, ('good', 'bad'))
     """
     table = Path(out)
     require_own(table)

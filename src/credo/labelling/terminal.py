@@ -33,6 +33,19 @@ def label_at_terminal(
         labeller: the name of the person.
         console: where to show things.
         read: the next key or line, and None at the end; by default from the standard input.
+
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from rich.console import Console
+    >>> import credo
+    >>> keys = iter(["1", "2"])  # in place of a person's
+    >>> with TemporaryDirectory() as folder, open(f"{folder}/shown.txt", "w") as shown:
+    ...     pool, labels = Path(folder) / "reviews.txt", Path(folder) / "labels.csv"
+    ...     _ = pool.write_text("a fine film\\ntoo long\\n")
+    ...     with credo.labelling.opened(pool, labels, classes=["good", "bad"]) as labelling:
+    ...         read = lambda: next(keys, None)
+    ...         credo.labelling.label_at_terminal(labelling, "ana", console=Console(file=shown), read=read)
+    2
     """
     shown = Console() if console is None else console
     with nullcontext(read) if read is not None else Reader(labelling.classes).ready() as source:
@@ -49,6 +62,20 @@ def oracle_at_terminal(
     What is answered already is not asked again; where the person skips an item, flags it or finds no class, the oracle
     cannot tell. The end of the input, and an undo of what the loop has taken already, are an `EOFError`. The arguments
     are those of `label_at_terminal`.
+
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from rich.console import Console
+    >>> import credo
+    >>> keys = iter(["2", "1"])  # in place of a person's
+    >>> with TemporaryDirectory() as folder, open(f"{folder}/shown.txt", "w") as shown:
+    ...     pool, labels = Path(folder) / "reviews.txt", Path(folder) / "labels.csv"
+    ...     _ = pool.write_text("a fine film\\ntoo long\\n")
+    ...     with credo.labelling.opened(pool, labels, classes=["good", "bad"]) as labelling:
+    ...         read, silent = lambda: next(keys, None), Console(file=shown)
+    ...         oracle = credo.labelling.oracle_at_terminal(labelling, "ana", console=silent, read=read)
+    ...         oracle(1), oracle(0)
+    (1, 0)
     """
     shown, reader = Console() if console is None else console, read or Reader(labelling.classes)
 

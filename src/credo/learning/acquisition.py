@@ -17,7 +17,15 @@ NUM_DRAWS = 100
 
 
 class Chosen(NamedTuple):
-    """The rows to ask about, best first, and the score of each row of the pool on its own, (rows,)."""
+    """The rows to ask about, best first, and the score of each row of the pool on its own, (rows,).
+
+    >>> import numpy as np
+    >>> import credo
+    >>> everywhere, rng = np.full(3, True), np.random.default_rng(0)
+    >>> chosen = credo.acquisitions.Random().choose(None, np.arange(3.0)[:, None], 2, allowed=everywhere, rng=rng)
+    >>> chosen.rows.shape, chosen.scores.shape
+    ((2,), (3,))
+    """
 
     rows: np.ndarray
     scores: np.ndarray
@@ -25,7 +33,16 @@ class Chosen(NamedTuple):
 
 @dataclass(frozen=True)
 class Acquisition(ABC):
-    """What a label is worth, row by row, and which rows to ask about."""
+    """What a label is worth, row by row, and which rows to ask about.
+
+    >>> import numpy as np
+    >>> from credo import acquisitions
+    >>> class First(acquisitions.Acquisition):
+    ...     def choose(self, posterior, x, num, *, allowed, rng):
+    ...         return acquisitions.Chosen(np.flatnonzero(allowed)[:num], np.zeros(len(x)))
+    >>> First().choose(None, np.zeros((4, 1)), 2, allowed=np.array([False, True, True, True]), rng=None).rows.tolist()
+    [1, 2]
+    """
 
     num_draws: int = field(default=NUM_DRAWS, kw_only=True)
 
@@ -50,6 +67,15 @@ class Scored(Acquisition):
     Arguments:
         score: from a prediction on the pool to a number for each row, the higher the better.
         num_draws: of theta, that the prediction averages.
+
+    >>> from types import SimpleNamespace
+    >>> import numpy as np
+    >>> import credo
+    >>> posterior = SimpleNamespace(predict=lambda x, num_draws: credo.from_probs([[0.9, 0.1], [0.5, 0.5], [0.7, 0.3]]))
+    >>> asking, everywhere = credo.acquisitions.Scored(credo.acquisitions.margin), np.full(3, True)
+    >>> pool, rng = np.arange(3.0)[:, None], np.random.default_rng(0)
+    >>> asking.choose(posterior, pool, 2, allowed=everywhere, rng=rng).rows.tolist()
+    [1, 2]
     """
 
     score: Callable[[Predictive], Any]
@@ -63,7 +89,14 @@ class Scored(Acquisition):
 
 @dataclass(frozen=True)
 class Random(Acquisition):
-    """Rows at random: what every other acquisition has to beat."""
+    """Rows at random: what every other acquisition has to beat.
+
+    >>> import numpy as np
+    >>> import credo
+    >>> pool, rng = np.arange(100.0)[:, None], np.random.default_rng(0)
+    >>> len(credo.acquisitions.Random().choose(None, pool, 5, allowed=np.full(100, True), rng=rng).rows)
+    5
+    """
 
     def choose(
         self, posterior: Any, x: np.ndarray, num: int, *, allowed: np.ndarray, rng: np.random.Generator

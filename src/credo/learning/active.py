@@ -20,6 +20,7 @@ from credo._files import checksum_of
 from credo._folders import locked, require_nothing_to_resume
 from credo._html import InNotebook
 from credo.data import Data, as_inputs, capacity_for, filled, has_target
+from credo.evaluation.checks import predicted
 from credo.evaluation.scores import accuracy, nll, rmse
 from credo.inference.auto import Choice, choose
 from credo.inference.fit import fit
@@ -296,7 +297,7 @@ class _Loop:
     def _test(self, posterior: Posterior) -> dict[str, float]:
         if self.test is None:
             return {}
-        predictive = posterior.predict(self.test)
+        predictive = predicted(posterior, self.test)
         own = {"accuracy": accuracy} if isinstance(predictive, ClassPredictive) else {"rmse": rmse}
         return {name: metric(predictive, self.test.outcomes) for name, metric in (own | {"nll": nll}).items()}
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from credo._schema import Count
 from credo.data import Data
+from credo.evaluation.checks import predicted
 from credo.learning.drift import DriftAlarm
 from credo.predictive import ClassPredictive
 
@@ -42,7 +43,7 @@ def judged_before(posterior: Any, data: Data, alarm: DriftAlarm) -> tuple[Judgem
     rows = rows[np.linspace(0, len(rows) - 1, min(len(rows), MAX_JUDGED)).round().astype(int)]
     if len(rows) == 0:
         return Judgement(), alarm
-    predictive, targets = posterior.predict(data.x[rows]), data.y[rows]
+    predictive, targets = predicted(posterior, data.select(rows)), data.y[rows]
     new: tuple[int, ...] = ()
     if isinstance(predictive, ClassPredictive):
         num_classes = predictive.probs.shape[1]

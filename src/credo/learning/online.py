@@ -16,7 +16,7 @@ from typing import Any, Self
 import numpy as np
 
 from credo._machine import memory_told
-from credo.data import Data, require_uncensored
+from credo.data import Data, require_equal_precisions, require_uncensored
 from credo.data.capacity import capacity_for
 from credo.inference.distilled import Distilled
 from credo.inference.dropout.mc_dropout import MCDropout
@@ -103,6 +103,14 @@ class Online:
         method: what learns each batch.
         settings: how it is handed on.
         learned: where it stands; None before the first batch.
+
+    >>> import credo
+    >>> model = credo.models.regression(credo.networks.MLP([], out=1), noise=0.3)
+    >>> learner = credo.online(model, credo.ClosedForm())
+    >>> for batch in (credo.datasets.gap(20), credo.datasets.gap(10, seed=1)):
+    ...     posterior = learner.update(batch)
+    >>> learner.num_data, learner.num_updates
+    (30, 2)
     """
 
     def __init__(
@@ -213,6 +221,7 @@ class Online:
         if self.learned is None:
             first = self.model.suited(batch)
             require_uncensored(first, "credo.online")
+            require_equal_precisions(first, "credo.online")
             return first
         model, scaling = self.learned.belief.model, self.learned.belief.scaling
         try:
@@ -220,6 +229,7 @@ class Online:
         except ValueError as error:
             raise ValueError(f"batch: {error}") from error
         require_uncensored(data, "credo.online")
+        require_equal_precisions(data, "credo.online")
         rows = model.rows
         for what, found, expected in (
             ("x", data.x.shape[1:], rows.x_shape[1:]),

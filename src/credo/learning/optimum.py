@@ -25,6 +25,11 @@ class Optimum(InNotebook):
         goal: "minimise" or "maximise".
         space: the bounds.
         interrupted: whether the search was stopped before its end.
+
+    >>> import credo
+    >>> found = credo.optimise(lambda x: (x["a"] - 0.3) ** 2, {"a": (0.0, 1.0)}, num_evaluations=4, noise=0)
+    >>> found.goal, bool(found.value == min(found.history.values)), len(found.best_so_far)
+    ('minimise', True, 4)
     """
 
     x: Point
@@ -54,6 +59,15 @@ class EvaluationError(RuntimeError):
     Arguments:
         x: the point at which it failed.
         history: all points and values before it.
+
+    >>> import credo
+    >>> def broken(x):
+    ...     raise RuntimeError("the oven is cold")
+    >>> try:
+    ...     credo.optimise(broken, {"x": (0.0, 1.0)}, num_evaluations=3, progress=False)
+    ... except credo.EvaluationError as error:
+    ...     print(list(error.x), len(error.history))
+    ['x'] 0
     """
 
     def __init__(self, message: str, x: Any, history: History) -> None:

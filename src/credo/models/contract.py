@@ -8,6 +8,7 @@ import numpy as np
 
 from credo._dataflow import dependencies
 from credo._text import nearest
+from credo.models.rows import RowShapes
 from credo.models.sites import (
     LOCAL_NOISE,
     SiteOfTrace,
@@ -21,6 +22,7 @@ from credo.models.sites import (
     log_density,
 )
 from credo.models.traced import Traced
+from credo.predictive.sharpened import refuse_precisions, sharpened
 from credo.typing import Theta
 
 
@@ -59,6 +61,19 @@ def check_prior(dependencies: Mapping[str, frozenset[str]]) -> None:
                 "credo.Model(program, inputs={'u': points}) with program(x, y=None, *, u) (inputs={'u': 'training'} "
                 "for the training inputs), or move the site into the plate"
             )
+
+
+def check_labels(model: Traced, rows: RowShapes) -> None:
+    """Refuse precisions of class labels, before they are taken for numbers."""
+    if rows.precise and model.labels:
+        refuse_precisions("y holds class labels, which have no noise of their own")
+
+
+def check_precisions(model: Traced) -> None:
+    """Refuse precisions of targets whose law has no noise of its own for them to scale."""
+    if model.summed_sites or model.has_local_latents or model.views is not None or len(model.predictable) > 1:
+        refuse_precisions("the likelihood of the model is a mixture, not a noise around one function")
+    model._look(lambda trace: sharpened(law := trace["y"]["fn"], jnp.ones(law.batch_shape[:1])))
 
 
 def check_values(model: Traced) -> None:

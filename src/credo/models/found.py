@@ -28,6 +28,7 @@ from credo.models.ordinal import Ordinal, cut_points
 from credo.models.positive import Positive
 from credo.models.scales import in_logs, least_scales
 from credo.models.shares import Shares
+from credo.predictive.sharpened import sharpened
 from credo.typing import Array
 
 # What is asked is which of some laws, not how good it is: some rows are enough, and a climb that has nearly ended.
@@ -111,9 +112,11 @@ def _suggested(data: Data) -> tuple[str, tuple[str, ...]]:
     y = as_numbers(data.y)
     if data.y.dtype.kind == "i":
         return (f"grades {y.min():g} to {y.max():g}", ("ordinal",)) if y.max() > 1 else ("", ())
-    if y.min() >= 0 and np.all(y == np.round(y)) and data.censored is None:
+    if data.precisions is not None or data.censored is not None:
+        return ("numbers above 0", ("positive",)) if y.min() > 0 else ("", ())
+    if y.min() >= 0 and np.all(y == np.round(y)):
         return "whole numbers from 0 on", ("counts", *(["positive"] if y.min() > 0 else []))
-    if y.min() > 0 and y.max() < 1 and data.censored is None:
+    if y.min() > 0 and y.max() < 1:
         return "numbers between 0 and 1", ("shares", "positive")
     return ("numbers above 0", ("positive",)) if y.min() > 0 else ("", ())
 
@@ -129,7 +132,8 @@ def held_out_scores(data: Data, likelihood: str) -> np.ndarray:
     def climb(flat: Array, counted: Array) -> tuple[tuple[Array, Array], Array]:
         def lost(flat: Array) -> tuple[Array, Array]:
             own = unravel(flat)
-            terms = lines.law(x @ own["lines"], own["rest"]).log_prob(y)
+            law = lines.law(x @ own["lines"], own["rest"])
+            terms = (law if data.precisions is None else sharpened(law, jnp.asarray(data.precisions))).log_prob(y)
             return 0.5 * jnp.sum(own["lines"][1:] ** 2) - jnp.sum(jnp.where(counted, terms, 0.0)), terms
 
         return jax.value_and_grad(lost, has_aux=True)(flat)

@@ -257,8 +257,8 @@ _compiled_scale = jax.jit(_scale)
 
 
 def _constant_scale(model: Model, theta: Theta) -> tuple[float, ...] | None:
-    """The noise of each target where it is known; None where it is learned."""
-    depends = depends_on(lambda theta: _scale(model, theta), theta)
+    """The noise of each target where it is known and that of all rows; None where it is learned, or has precisions."""
+    depends = (model.rows is not None and model.rows.precise) or depends_on(lambda theta: _scale(model, theta), theta)
     return None if depends else tuple(_compiled_scale(model, theta).tolist())
 
 

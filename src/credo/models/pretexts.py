@@ -25,7 +25,13 @@ from credo.typing import Array
 
 
 class Pretext:
-    """A task of its own: a frozen dataclass. Its labels count `strength` times; 1 is as if somebody had given them."""
+    """A task of its own: a frozen dataclass. Its labels count `strength` times; 1 is as if somebody had given them.
+
+    >>> import credo
+    >>> task = credo.models.pretexts.masked(0.5, strength=0.1)
+    >>> isinstance(task, credo.models.pretexts.Pretext), task.strength
+    (True, 0.1)
+    """
 
     name: ClassVar[str]
     strength: float
@@ -73,7 +79,12 @@ class Pretext:
 
 @dataclass(frozen=True)
 class Rotations(Pretext):
-    """See `rotations`."""
+    """See `rotations`.
+
+    >>> import credo
+    >>> credo.models.pretexts.rotations(strength=0.5)
+    Rotations(strength=0.5)
+    """
 
     name = "rotations"
     strength: float
@@ -93,7 +104,12 @@ class Rotations(Pretext):
 
 @dataclass(frozen=True)
 class Masked(Pretext):
-    """See `masked`."""
+    """See `masked`.
+
+    >>> import credo
+    >>> credo.models.pretexts.masked(0.5)
+    Masked(share=0.5, seed=0, strength=1.0)
+    """
 
     name = "masked"
     share: float
@@ -125,7 +141,12 @@ class Masked(Pretext):
 
 @dataclass(frozen=True)
 class Contrast(Pretext):
-    """See `contrast`."""
+    """See `contrast`.
+
+    >>> import credo
+    >>> credo.models.pretexts.contrast(credo.augmentations.noise(0.1), num_candidates=3).num_candidates
+    3
+    """
 
     name = "contrast"
     transform: Augmentation

@@ -39,12 +39,12 @@ from credo._dataflow import dependencies
 from credo._precision import working_precision
 from credo._text import nearest
 from credo.data import Data, as_data, as_inputs
-from credo.models.contract import check_factors, check_inputs, check_prior, check_program, check_values, check_xi
+from credo.models import contract
 from credo.models.densities import Densities
 from credo.models.description import Description, describe
 from credo.models.graph import Graph, graph_of
 from credo.models.inputs import NO_INPUTS
-from credo.models.rows import RowShapes
+from credo.models.rows import RowShapes, stand_in
 from credo.models.sites import (
     LOCAL_NOISE,
     Xi,
@@ -103,15 +103,16 @@ class Model(Densities):
     def bind(self, data: Any) -> "Model":
         """This model for data of that shape: checked, with the names and shapes of theta known."""
         require_own_jax()
-        data = self.suited(data)
+        data = self.suited(stand_in(self, data))
         seen = data.only_labelled()
         # The values of x decide nothing here, so they are not copied.
         num_rows = max(seen.size, data.capacity or 0)
         x = jax.ShapeDtypeStruct((num_rows, *seen.x.shape[1:]), working_precision())
         batch = Batch(x, seen.scaled_outcomes, seen.size)  # type: ignore[arg-type]
         rows = RowShapes.of(batch, data)
+        contract.check_labels(self, rows)
         if self.check is not None:
-            self.check(batch._replace(y=rows.parted(batch.y)[0]))
+            self.check(batch._replace(y=rows.parted(batch.y).y))
         if self.rows is not None and self.rows == rows and self.inputs is None and self.trained is None:
             # Nothing is left to look at: a loop of many fits binds its model once.
             return self if self.rows.columns == rows.columns else replace(self, rows=rows)
@@ -119,18 +120,20 @@ class Model(Densities):
         bound = replace(self, rows=rows, constants=constants)
         if self.trained is not None:
             bound = replace(bound, trained=None).freeze(self.trained(x))
-        bound._look(lambda trace: check_program(trace, bound._bound.num))
+        bound._look(lambda trace: contract.check_program(trace, bound._bound.num))
         bound._check_sums()
+        if rows.precise:
+            contract.check_precisions(bound)
         if constants.items:
-            bound._look(lambda trace: check_inputs(trace, bound._whole), bound._whole)
+            bound._look(lambda trace: contract.check_inputs(trace, bound._whole), bound._whole)
         if self.config is None:  # credo's own programs keep to it
             bound._check_prior()
-            check_values(bound)
+            contract.check_values(bound)
         if bound.inputs_of_y:
             bound = replace(bound, constants=constants.kept(bound.inputs_of_y))
         if bound.factors:
             bound._check_factors()
-        check_xi(bound._xi_shapes, bound.frozen_xi)
+        contract.check_xi(bound._xi_shapes, bound.frozen_xi)
         for name, value in bound.initial_xi().items():
             if not np.all(np.isfinite(value)):
                 raise ValueError(f"the param {name!r} starts outside its constraint, or on its boundary")
@@ -195,7 +198,8 @@ class Model(Densities):
         def terms(batch: dict[str, Array]) -> dict[str, Array]:
             return self._prior_terms(self._trace(theta, batch["x"], batch.get("y"))[0])
 
-        check_prior(dependencies(terms, {"x": example.x} if example.y is None else {"x": example.x, "y": example.y}))
+        seen = {"x": example.x} if example.y is None else {"x": example.x, "y": example.y}
+        contract.check_prior(dependencies(terms, seen))
 
     def _check_factors(self) -> None:
         """Refuse a factor that is not finite, and whatever it refuses itself, at draws from the prior."""
@@ -209,7 +213,7 @@ class Model(Densities):
             return self._prior_terms({name: trace[name] for name in self.factors})
 
         for seed in range(NUM_CHECKED_DRAWS):
-            check_factors(factors(seed, some), factors(seed, twice))
+            contract.check_factors(factors(seed, some), factors(seed, twice))
 
     # -- prediction ---------------------------------------------------------------------------------------
 
@@ -363,7 +367,7 @@ class Model(Densities):
         # Of a condition only its points are shown, not the weights, units and tables that it works with.
         shown = {name: value for name, value in self._whole.items() if "." not in name or name in self.summed_inputs}
         others = {name: value for name, value in self._whole.items() if name not in shown}
-        y = self._bound.parted(example.y)[0]
+        y = self._bound.parted(example.y).y
         found = graph_of(partial(self.program, **others), example.x, y, shown)
         return found if self.views is None else self.views.drawn(found)
 
@@ -387,7 +391,7 @@ class Model(Densities):
             if not np.all(np.isfinite(value)):
                 raise ValueError(f"xi: {name!r} has values that are not finite")
         if self.rows is not None:
-            check_xi(self._xi_shapes, chosen.arrays())
+            contract.check_xi(self._xi_shapes, chosen.arrays())
         return replace(self, xi=chosen)
 
 

@@ -54,7 +54,14 @@ REBUILT: dict[str, Callable[[Mapping[str, Any], Any], Model]] = {
 
 
 def from_config(config: Mapping[str, Any], net: Any = None) -> Model:
-    """The model that `config` describes, around the network `net`; stochastic activations are their own network."""
+    """The model that `config` describes, around the network `net`; stochastic activations are their own network.
+
+    >>> import credo
+    >>> model = credo.models.regression(credo.networks.MLP([5], out=1, inputs=1), noise=0.3)
+    >>> again = credo.models.from_config(model.config, credo.networks.MLP([5], out=1, inputs=1))
+    >>> again.config == model.config
+    True
+    """
     name = config.get("model", "")
     require_one_of(MODELS, model=name)
     if name in REBUILT:

@@ -6,6 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from credo._mesh import num_shares, slice_of_each
 from credo.typing import Array, Batch, Key, Tree
 
 # Of some parameters, some rows, and a function that makes a key of the rows' own: a sum over these rows.
@@ -21,11 +22,14 @@ def sum_by_block(terms: Terms, parameters: Tree, batch: Batch, num_blocks: int) 
     Arguments:
         terms: `own(key)` is a key of its rows.
         parameters: all that the sum may be differentiated by.
-        num_blocks: at most as many as there are rows; with one it is the same program as without blocks.
+        num_blocks: at most as many as there are rows; with one it is the same program as without blocks. Where several
+            devices have a share of the rows each, a block has rows of every share, and fewer blocks do.
     """
+    shares = num_shares(batch)
+    num_blocks = -(-num_blocks // shares)
     if num_blocks == 1:
         return terms(parameters, batch, lambda key: key)
-    size, rest = divmod(batch.x.shape[0], num_blocks)
+    size, rest = divmod(batch.x.shape[0] // shares, num_blocks)
 
     def added(function: Callable[..., Tree], parameters: Tree) -> Tree:
         def of_block(number: Array | int, num_rows: int) -> Tree:
@@ -57,10 +61,10 @@ def sum_by_block(terms: Terms, parameters: Tree, batch: Batch, num_blocks: int) 
 
 
 def rows_of(batch: Batch, first: Array | int, num_rows: int) -> Batch:
-    """Rows of a batch, from the first one on."""
+    """Rows of a batch, from the first one on; where several devices have a share of them, so many rows of each."""
 
     def some(array: Array) -> Array:
-        return jax.lax.dynamic_slice_in_dim(array, first, num_rows)
+        return slice_of_each(array, first, num_rows, num_shares(batch))
 
     own = batch._replace(x=some(batch.x), y=some(batch.y), rows=None if batch.rows is None else some(batch.rows))
     own = own if batch.counts is None else own._replace(counts=some(batch.counts))

@@ -25,13 +25,16 @@ from numpyro.primitives import Messenger
 
 from credo import random
 from credo._precision import in_working_precision, working_precision
+from credo.models.rows import Told
 from credo.predictive.censored import Censored
 from credo.predictive.missing import observed_part
+from credo.predictive.sharpened import sharpened
 from credo.typing import Array, Key, Theta
 
 SiteOfTrace = Mapping[str, Any]
 # The leaf of theta that seeds the local latents of one draw: with it, a draw is a function of x again.
 LOCAL_NOISE = "local_noise"
+NOTHING_TOLD = Told(None)
 
 
 @dataclass(frozen=True)
@@ -69,7 +72,8 @@ class Sites(Messenger):
         xi: unconstrained params by name.
         local_key: called if there is a local latent; None leaves it to the enclosing `seed` handler.
         gaps: whether rows of y may miss some of their targets, which are then left out of its law.
-        censored: which rows of y are only lower bounds, (rows,), whose density is P(Y ≥ y); None for none.
+        told: what the batch tells of y beside its values: which rows are censored, whose density is P(Y ≥ y), and the
+            precisions of their noise.
     """
 
     def __init__(
@@ -79,13 +83,13 @@ class Sites(Messenger):
         local_key: Callable[[], Key] | None = None,
         *,
         gaps: bool = False,
-        censored: Array | None = None,
+        told: Told = NOTHING_TOLD,
     ) -> None:
         super().__init__(None)
         # theta may be of a fit in another precision.
         self.values = in_working_precision({**xi, **theta})
         self.local_key = local_key
-        self.gaps, self.censored = gaps, censored
+        self.gaps, self.told = gaps, told
         self.log_jacobian: Array = jnp.zeros(())
         self.num_local = 0
         self.types: dict[str, str] = {}
@@ -98,10 +102,12 @@ class Sites(Messenger):
         if msg["type"] == "param":
             self._set_param(msg)
         elif msg["name"] == "y":
+            if self.told.precisions is not None:
+                msg["fn"] = sharpened(msg["fn"], self.told.precisions)
             if self.gaps and msg["is_observed"]:
                 msg["fn"] = observed_part(msg["fn"], msg["value"])
-            if self.censored is not None and msg["is_observed"]:
-                msg["fn"] = Censored(msg["fn"], self.censored)
+            if self.told.censored is not None and msg["is_observed"]:
+                msg["fn"] = Censored(msg["fn"], self.told.censored)
         elif is_marginalised(msg):
             msg["value"] = self.values.get(msg["name"], msg["value"])
         elif is_summed(msg):

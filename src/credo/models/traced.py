@@ -19,7 +19,7 @@ from credo.data import Data
 from credo.models.facts import Fact, fact_of
 from credo.models.inputs import NO_INPUTS, NUM_EXAMPLE_ROWS, Inputs, as_declared
 from credo.models.recipe import Recipe
-from credo.models.rows import ModelConfig, RowShapes
+from credo.models.rows import ModelConfig, RowShapes, Told
 from credo.models.sites import Sites, Xi, of_new_task, unconstrained_params, zeros_for_y
 from credo.models.views import Views
 from credo.networks.masks import Masks
@@ -237,7 +237,7 @@ class Traced:
         example, given = self.example(), self._examples if inputs is None else inputs
         skip_y = handlers.substitute(substitute_fn=zeros_for_y)
         with alone(), handlers.trace() as trace, handlers.seed(rng_seed=key), skip_y, Sites({}, self.frozen_xi):
-            self.program(example.x, self._bound.parted(example.y)[0], **given)
+            self.program(example.x, self._bound.parted(example.y).y, **given)
         return trace
 
     def _look(self, read: Callable[[dict[str, Any]], T], inputs: Mapping[str, Any] | None = None) -> T:
@@ -258,14 +258,13 @@ class Traced:
         inputs: Mapping[str, Any] | None = None,
     ) -> tuple[dict[str, Any], Array]:
         """A run of the program at theta; without inputs, with some that stand for those on which y does not depend."""
-        gaps, censored = self.rows is not None and self.rows.gaps, None
-        if self.rows is not None:
-            y, censored = self.rows.parted(y)
-        sites = Sites(theta, self.frozen_xi, local or any_key, gaps=gaps, censored=censored)
+        told = Told(y) if self.rows is None else self.rows.parted(y)
+        gaps = self.rows is not None and self.rows.gaps
+        sites = Sites(theta, self.frozen_xi, local or any_key, gaps=gaps, told=told)
         given = self._examples if inputs is None else inputs
         # Every latent is given and nobody reads an unobserved y: the compiler drops what the seed draws.
         with alone(), handlers.trace() as trace, handlers.seed(rng_seed=0), sites, Masks(theta):
-            self.program(x, y, **given)
+            self.program(x, told.y, **given)
         return trace, sites.log_jacobian
 
 

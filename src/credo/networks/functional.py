@@ -42,6 +42,12 @@ class Network:
         params: the network's own initial values, trainable arrays only, by dotted path ("hidden.0.kernel").
         fan_in: for each path the number of inputs that feed one unit; for a bias or scale, that of its layer.
         config: what `from_config` needs to make the network again; None for a network from outside the zoo.
+
+    >>> import jax.numpy as jnp
+    >>> import credo
+    >>> network = credo.networks.functional(credo.networks.MLP([50], out=1, inputs=3))
+    >>> network.apply(network.params, jnp.ones((5, 3))).shape, sorted(network.params)
+    ((5, 1), ['head.bias', 'head.kernel', 'hidden.0.bias', 'hidden.0.kernel'])
     """
 
     apply: Callable[[Theta, Array], Array]

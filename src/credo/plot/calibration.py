@@ -27,6 +27,11 @@ def calibration(
     Arguments:
         curve: from credo.evaluation.calibration_curve, or several by name.
         label: of a single curve, in the legend.
+
+    >>> import credo
+    >>> curve = credo.evaluation.calibration_curve(credo.from_normal([0.0] * 4, 1.0), [-1.0, -0.2, 0.4, 1.1])
+    >>> credo.plot.calibration(curve).get_xlabel()
+    'predicted probability p̂'
     """
     curves = style.named(curve, label or "this model")
     for one in curves.values():

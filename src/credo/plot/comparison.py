@@ -12,6 +12,13 @@ def comparison(result: Comparison, *, by: str | None = None, ax: Axes | None = N
     Arguments:
         result: of `credo.compare`.
         by: the score; by default the one that the methods are sorted by.
+
+    >>> import credo
+    >>> model = credo.models.regression(credo.networks.MLP([], out=1), noise=0.3)
+    >>> posterior = credo.fit(model, credo.datasets.gap(20), credo.ClosedForm())
+    >>> compared = credo.compare({"exact": posterior}, credo.datasets.gap(20, seed=1))
+    >>> credo.plot.comparison(compared).get_xscale()
+    'log'
     """
     name = by or result.by
     ax = style.axes(ax)

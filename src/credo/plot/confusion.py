@@ -14,6 +14,12 @@ def confusion(matrix: np.ndarray, *, names: Sequence[str] | None = None, ax: Axe
     Arguments:
         matrix: (classes, classes), counts.
         names: of the classes.
+
+    >>> import numpy as np
+    >>> import credo
+    >>> ax = credo.plot.confusion(np.array([[8, 2], [1, 9]]), names=["cat", "dog"])
+    >>> [label.get_text() for label in ax.get_xticklabels()]
+    ['cat', 'dog']
     """
     counts = np.asarray(matrix)
     if counts.ndim != 2 or counts.shape[0] != counts.shape[1] or counts.size == 0:

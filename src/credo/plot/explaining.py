@@ -18,6 +18,15 @@ def importance(explanation: Explanation, *, ax: Axes | None = None) -> Axes:
 
     Arguments:
         explanation: from `credo.explain`.
+
+    >>> from types import SimpleNamespace
+    >>> import numpy as np
+    >>> import credo
+    >>> posterior = SimpleNamespace(predict=lambda x, num_draws: credo.from_normal(np.stack([x[:, 0]] * 2), 0.5))
+    >>> x = np.random.default_rng(0).normal(size=(40, 2))
+    >>> ax = credo.plot.importance(credo.explain(posterior, (x, x[:, 0])))
+    >>> sorted(label.get_text() for label in ax.get_yticklabels())
+    ['x1', 'x2']
     """
     if not isinstance(explanation, Explanation):
         raise ValueError(f"importance draws what credo.explain gives, got {type(explanation).__name__}")
@@ -40,6 +49,14 @@ def dependence(explanation: Explanation, name: str, *, ax: Axes | None = None) -
     Arguments:
         explanation: from `credo.explain`.
         name: of a column that it has the dependence on.
+
+    >>> from types import SimpleNamespace
+    >>> import numpy as np
+    >>> import credo
+    >>> posterior = SimpleNamespace(predict=lambda x, num_draws: credo.from_normal(np.stack([x[:, 0]] * 2), 0.5))
+    >>> x = np.random.default_rng(0).normal(size=(40, 2))
+    >>> credo.plot.dependence(credo.explain(posterior, (x, x[:, 0])), "x1").get_xlabel()
+    'x1'
     """
     if name not in explanation.dependence:
         raise ValueError(f"name is {name!r}; there are curves of {', '.join(map(repr, explanation.dependence))}")
@@ -90,6 +107,15 @@ def unsure(row: UnsureRow, *, ax: Axes | None = None) -> Axes:
 
     Arguments:
         row: one of the rows of `credo.explain`.
+
+    >>> from types import SimpleNamespace
+    >>> import numpy as np
+    >>> import credo
+    >>> posterior = SimpleNamespace(predict=lambda x, num_draws: credo.from_normal(np.stack([x[:, 0]] * 2), 0.5))
+    >>> x = np.random.default_rng(0).normal(size=(40, 2))
+    >>> found = credo.explain(posterior, (x, x[:, 0]))
+    >>> type(credo.plot.unsure(found.rows[0])).__name__
+    'Axes'
     """
     if not isinstance(row, UnsureRow):
         raise ValueError(f"unsure draws one of the rows of credo.explain, got {type(row).__name__}")

@@ -20,6 +20,11 @@ def fan(predictive: Predictive, *, names: Sequence[str] | None = None, ax: Axes 
     Arguments:
         predictive: the prediction on the set, such as all images of one class.
         names: of the classes.
+
+    >>> import credo
+    >>> ax = credo.plot.fan(credo.from_probs([[0.7, 0.3], [0.6, 0.4]]), names=["cat", "dog"])
+    >>> [label.get_text() for label in ax.get_xticklabels()]
+    ['cat', 'dog']
     """
     summary = class_summary(predictive)
     names = style.class_names(names, len(summary.mean))

@@ -26,6 +26,12 @@ def label_errors(
         data: what they are of, credo.Data or (x, y).
         answer: `posterior.predict(data.x)`, which proposes.
         num: how many rows to show.
+
+    >>> import numpy as np
+    >>> import credo
+    >>> data, answer = credo.Data([[0.0], [1.0]], [0, 0]), credo.from_probs([[0.9, 0.1], [0.2, 0.8]])
+    >>> type(credo.plot.label_errors(np.array([0.1, 0.9]), data, answer)).__name__
+    'Axes'
     """
     rows, found = as_data(data), np.asarray(errors)
     if found.shape != rows.y.shape or len(answer) != rows.size:

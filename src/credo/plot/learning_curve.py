@@ -23,6 +23,11 @@ def learning_curve(
             `credo.active`, which had a test set; or a `LearningCurve`.
         by: the figure: "accuracy", "rmse" or "nll".
         level: what is to be reached, as a line.
+
+    >>> import credo
+    >>> runs = {"bald": [{10: 0.5, 20: 0.9}, {10: 0.6, 20: 0.97}], "random": [{10: 0.4, 20: 0.7}]}
+    >>> credo.plot.learning_curve(runs, by="accuracy").get_xlabel()
+    'number of labels'
     """
     ax = style.axes(ax)
     curves = {name: LearningCurve.of(runs, by) for name, runs in style.named(strategies).items()}

@@ -23,6 +23,14 @@ def class_map(
         grid: from np.meshgrid.
         show: "epistemic", "aleatoric" or "entropy".
         data: training points to show, by class; those without a label are small and grey.
+
+    >>> import numpy as np
+    >>> import credo
+    >>> grid = np.meshgrid(np.linspace(-1, 1, 5), np.linspace(-1, 1, 5))
+    >>> right = 1 / (1 + np.exp(-4 * grid[0].ravel()))
+    >>> prediction = credo.from_probs(np.stack([1 - right, right], 1))
+    >>> type(credo.plot.class_map(prediction, tuple(grid), show="entropy")).__name__
+    'Axes'
     """
     if show not in ("epistemic", "aleatoric", "entropy"):
         raise ValueError(f"show must be 'epistemic', 'aleatoric' or 'entropy', got {show!r}")
@@ -55,6 +63,12 @@ def maps(
         predictive, grid: as for `class_map`.
         show: "mean", "std", or the variances "epistemic" and "aleatoric".
         data: training points to show; on a map of the mean their colour is their target. Those without are grey.
+
+    >>> import numpy as np
+    >>> import credo
+    >>> grid = np.meshgrid(np.linspace(-1, 1, 5), np.linspace(-1, 1, 5))
+    >>> type(credo.plot.maps(credo.from_normal((grid[0] * grid[1]).ravel(), 0.1), tuple(grid))).__name__
+    'Axes'
     """
     words = {"mean": "mean", "std": "sd", "epistemic": "epistemic variance", "aleatoric": "aleatoric variance"}
     if show not in words:

@@ -13,6 +13,11 @@ def objective(trace: np.ndarray, *, label: str = "ELBO", window: int | None = No
         trace: (steps,) or (chains, steps), as in posterior.trace; values that are not finite leave a gap.
         label: of the vertical axis.
         window: steps of the running mean; 2% of all by default.
+
+    >>> import numpy as np
+    >>> import credo
+    >>> credo.plot.objective(-np.exp(-np.linspace(0, 5, 200)), label="log joint").get_ylabel()
+    'log joint'
     """
     values = np.atleast_2d(np.asarray(trace, np.float64))
     if values.ndim != 2 or values.size == 0:

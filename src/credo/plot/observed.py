@@ -18,6 +18,11 @@ def observed(predictive: Predictive, data: Data, *, output: int = 0, ax: Axes | 
         predictive: the prediction on the inputs of `data`.
         data: the targets, with their name and unit; rows without one are left out.
         output: which of several.
+
+    >>> import credo
+    >>> data = credo.Data([[0.0], [1.0]], [0.1, 0.8], target="price", unit="€")
+    >>> credo.plot.observed(credo.from_normal([0.0, 1.0], 0.2), data).get_xlabel()
+    'observed price (€)'
     """
     if not isinstance(predictive, RegressionPredictive):
         raise TypeError(f"observed draws a regression, got {type(predictive).__name__}; use confusion")

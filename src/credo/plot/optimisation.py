@@ -24,6 +24,12 @@ def optimisation(
         results: an `Optimum`, one for each seed, or such lists by name: {"credo": results, "random": values}. In place
             of an `Optimum` the best values so far will do, (evaluations,): random search has no posterior.
         optimum: the value that is known to be the best: then it is the distance to it, on a logarithmic scale.
+
+    >>> import numpy as np
+    >>> import credo
+    >>> best_so_far = {"random": [np.array([3.0, 2.0, 2.0]), np.array([4.0, 2.5, 1.0])]}
+    >>> credo.plot.optimisation(best_so_far).get_xlabel()
+    'evaluations'
     """
     ax, goal = style.axes(ax), "minimise"
     for number, (name, several) in enumerate(style.named(results).items()):
@@ -54,6 +60,11 @@ def belief(result: Optimum, *, ax: Axes | None = None) -> Axes:
 
     Arguments:
         result: of `credo.optimise` over one range.
+
+    >>> import credo
+    >>> found = credo.optimise(lambda x: (x["a"] - 0.3) ** 2, {"a": (0.0, 1.0)}, num_evaluations=4, noise=0)
+    >>> credo.plot.belief(found).get_xlabel()
+    'a'
     """
     (first, *others) = result.space.dimensions
     if others or not isinstance(first, Range):

@@ -33,6 +33,12 @@ def pairs(
         names: of the columns of an array.
         max_variables: only the first so many are shown, and the figure says so.
         figure: to draw in.
+
+    >>> import numpy as np
+    >>> import credo
+    >>> draws = np.random.default_rng(0).normal(size=(50, 2))
+    >>> credo.plot.pairs(draws, names=["slope", "offset"]).shape
+    (2, 2)
     """
     methods = _methods(draws, names)
     found = list(next(iter(methods.values())))

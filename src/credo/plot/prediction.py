@@ -23,6 +23,13 @@ def bands(
         x: (rows,) or (rows, 1), in the user's units.
         data: training points to show; inputs without a target are ticks along the axis.
         held_out: test points to show, hollow.
+
+    >>> import numpy as np
+    >>> import credo
+    >>> x = np.linspace(-1, 1, 9)
+    >>> ax = credo.plot.bands(credo.from_normal(np.stack([x**2, x**2 + 0.1 * x]), 0.1), x)
+    >>> [text.get_text() for text in ax.get_legend().get_texts()]
+    ['with noise, ±2 sd', 'epistemic, ±2 sd', 'mean']
     """
     if not isinstance(predictive, RegressionPredictive):
         raise TypeError(f"bands draws a regression, got {type(predictive).__name__}")

@@ -16,6 +16,11 @@ def risk_coverage(curve: RiskCoverage | Mapping[str, RiskCoverage], *, ax: Axes 
 
     Arguments:
         curve: from credo.evaluation, or several by name.
+
+    >>> import credo
+    >>> curve = credo.evaluation.risk_coverage(credo.from_probs([[0.9, 0.1], [0.6, 0.4]]), [0, 1])
+    >>> credo.plot.risk_coverage(curve).get_ylabel()
+    'error rate'
     """
     curves = style.named(curve, "least uncertain first")
     risks = {one.risk_name for one in curves.values()}
@@ -47,6 +52,11 @@ def roc(detection: Detection | Mapping[str, Detection], *, ax: Axes | None = Non
 
     Arguments:
         detection: from credo.evaluation, or several by name.
+
+    >>> import credo
+    >>> sure, torn = credo.from_probs([[0.9, 0.1], [0.8, 0.2]]), credo.from_probs([[0.5, 0.5], [0.85, 0.15]])
+    >>> credo.plot.roc(credo.evaluation.detect(sure, torn)).get_xlabel()
+    'false positive rate'
     """
     curves = style.named(detection, getattr(detection, "by", ""))
     columns = [_columns(one, "false_positive_rate", "true_positive_rate") for one in curves.values()]

@@ -109,6 +109,15 @@ def save(ax: Axes, path: str | Path) -> None:
     """Write the figure of the axes to a file, which is whole or not there, and close it.
 
     In an SVG file text stays text, to be searched, and the same figure makes the same bytes.
+
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> import numpy as np
+    >>> import credo
+    >>> with TemporaryDirectory() as folder:
+    ...     credo.plot.save(credo.plot.confusion(np.eye(2)), Path(folder) / "confusion.svg")
+    ...     sorted(file.name for file in Path(folder).iterdir())
+    ['confusion.svg']
     """
     figure = _figure(ax)
     target = Path(path) if Path(path).suffix else Path(f"{path}.png")

@@ -8,7 +8,14 @@ from credo.plot import style
 
 
 def traces(values: np.ndarray, *, label: str = "f(x)", ax: Axes | None = None) -> Axes:
-    """Each chain's values in order; chains that have mixed cannot be told apart. values: (chains, draws)."""
+    """Each chain's values in order; chains that have mixed cannot be told apart. values: (chains, draws).
+
+    >>> import numpy as np
+    >>> import credo
+    >>> chains = np.random.default_rng(0).normal(size=(4, 100))
+    >>> len(credo.plot.traces(chains, label="f(0)").lines)
+    4
+    """
     values = _checked(values)
     ax = style.axes(ax)
     for chain, draws in enumerate(values):
@@ -22,7 +29,14 @@ def traces(values: np.ndarray, *, label: str = "f(x)", ax: Axes | None = None) -
 
 
 def ranks(values: np.ndarray, *, num_bins: int = 20, ax: Axes | None = None) -> Axes:
-    """Histogram of each chain's ranks among all draws: flat where the chains agree (Vehtari et al., 2021)."""
+    """Histogram of each chain's ranks among all draws: flat where the chains agree (Vehtari et al., 2021).
+
+    >>> import numpy as np
+    >>> import credo
+    >>> chains = np.random.default_rng(0).normal(size=(4, 100))
+    >>> type(credo.plot.ranks(chains)).__name__
+    'Axes'
+    """
     values = _checked(values)
     ax = style.axes(ax)
     ranked = rankdata(values).reshape(values.shape)

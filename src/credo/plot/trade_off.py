@@ -19,6 +19,13 @@ def trade_off(result: TradeOff, *, ax: Axes | None = None) -> Axes:
 
     Arguments:
         result: of `credo.simplify`.
+
+    >>> import credo
+    >>> model = credo.models.regression(credo.networks.MLP([], out=1), noise=0.3)
+    >>> posterior = credo.fit(model, credo.datasets.gap(30), credo.NUTS(num_samples=50, num_warmup=50))
+    >>> result = credo.simplify(posterior, credo.datasets.gap(30), ways=["quantised"])
+    >>> credo.plot.trade_off(result).get_xscale()
+    'log'
     """
     ax = style.axes(ax)
     fastest = min(one.microseconds_per_row for one in result.options.values())

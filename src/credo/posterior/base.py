@@ -12,7 +12,7 @@ from credo import _html, random
 from credo._concurrency import require_own_jax
 from credo._precision import working_precision
 from credo._schema import Count, Seconds, Seed
-from credo.data import Data, Scaling
+from credo.data import Data, FileData, Scaling
 from credo.diagnostics import Diagnostics
 from credo.diagnostics.compression import Compression
 from credo.models.label_errors import judging
@@ -58,7 +58,14 @@ class Provenance:
 
 
 class Posterior(Protocol):
-    """p(theta | D), or what stands for it."""
+    """p(theta | D), or what stands for it.
+
+    >>> import credo
+    >>> model = credo.models.regression(credo.networks.MLP([], out=1), noise=0.3)
+    >>> posterior = credo.fit(model, credo.datasets.gap(20), credo.ClosedForm())
+    >>> posterior.predict([[0.0], [1.0]]).mean.shape, posterior.sample(credo.random.key(0), 5)["head.bias"].shape
+    ((2,), (5, 1))
+    """
 
     @property
     def model(self) -> Model:
@@ -84,7 +91,7 @@ class Posterior(Protocol):
     def label_errors(self, data: Any, *, num_draws: int | None = None) -> np.ndarray:
         """P(the given label is wrong | x, y, D) of each row."""
 
-    def placed(self, data: Data) -> Self:
+    def placed(self, data: Data | FileData) -> Self:
         """This posterior with what it must know of the data it came from."""
 
     def save(self, folder: str | Path) -> None:
@@ -107,11 +114,10 @@ class BasePosterior:
     scaling: Scaling
     probes: np.ndarray | None
 
-    def placed(self, data: Data) -> Self:
+    def placed(self, data: Data | FileData) -> Self:
         """This posterior with what it must know of the data it came from."""
-        rows = np.linspace(0, data.size - 1, min(NUM_PROBES, data.size)).round().astype(int)
         provenance = replace(self.provenance, num_data=data.num_labelled)
-        return replace(self, scaling=data.scaling, probes=data.x[rows], provenance=provenance)  # type: ignore[type-var]
+        return replace(self, scaling=data.scaling, probes=data.probes(NUM_PROBES), provenance=provenance)  # type: ignore[type-var]
 
     @property
     def models(self) -> list[Model]:

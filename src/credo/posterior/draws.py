@@ -35,6 +35,12 @@ class Draws(BasePosterior):
         scaling: between the user's units and those the model was fitted in.
         probes: a few training inputs, in the user's units: where function-space diagnostics look.
         evidence: of draws that are independent and exact, what is known in closed form; None for those of chains.
+
+    >>> import credo
+    >>> model = credo.models.regression(credo.networks.MLP([], out=1), noise=0.3)
+    >>> posterior = credo.fit(model, credo.datasets.gap(20), credo.NUTS(num_samples=50, num_warmup=50))
+    >>> posterior.num_chains, posterior.num_draws, posterior.theta["head.kernel"].shape
+    (4, 50, (4, 50, 1, 1))
     """
 
     stored_as: ClassVar[str] = "draws"

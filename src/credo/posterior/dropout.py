@@ -36,6 +36,12 @@ class Dropout(BasePosterior):
         kind: of the masks.
         trace: figures of the optimiser per step, each (1, steps).
         scaling, probes: as in `Draws`.
+
+    >>> import credo
+    >>> model = credo.models.regression(credo.networks.MLP([5], out=1), noise=0.3)
+    >>> posterior = credo.fit(model, credo.datasets.gap(20), credo.MCDropout(num_steps=20, rate=0.1))
+    >>> type(posterior).__name__, list(posterior.rates)
+    ('Dropout', ['head.kernel'])
     """
 
     stored_as: ClassVar[str] = "dropout"

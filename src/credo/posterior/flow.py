@@ -33,6 +33,12 @@ class Flow(BasePosterior):
         location: theta where √Σ f(ε) is zero. Not the mean, which has no closed form: see `moments`.
         warp: √Σ f, of `credo.covariance`.
         model, provenance, trace, evidence, scaling, probes: as in `Gaussian`.
+
+    >>> import credo
+    >>> model = credo.models.regression(credo.networks.MLP([], out=1), noise=0.3)
+    >>> posterior = credo.fit(model, credo.datasets.gap(20), credo.VI(family="flow", num_steps=20))
+    >>> type(posterior).__name__, posterior.sample(credo.random.key(0), 7)["head.kernel"].shape
+    ('Flow', (7, 1, 1))
     """
 
     stored_as: ClassVar[str] = "flow"

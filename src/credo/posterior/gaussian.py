@@ -35,6 +35,12 @@ class Gaussian(Linearised):
         evidence: what the method found out about its own fit.
         scaling, probes: as in `Draws`.
         prediction: "draws" of theta, or the "linear" or "probit" prediction of `credo.posterior.linearised`.
+
+    >>> import credo
+    >>> model = credo.models.regression(credo.networks.MLP([], out=1), noise=0.3)
+    >>> posterior = credo.fit(model, credo.datasets.gap(20), credo.ClosedForm())
+    >>> type(posterior).__name__, sorted(posterior.mean)
+    ('Gaussian', ['head.bias', 'head.kernel'])
     """
 
     stored_as: ClassVar[str] = "gaussian"

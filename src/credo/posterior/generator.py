@@ -31,6 +31,13 @@ class Generator(BasePosterior):
             over the entries of theta one after another "outer" (hidden, n), "centre" (n,) and "log_scale" (n,).
         provenance, trace, scaling, probes: as in `Draws`.
 
+    >>> import credo
+    >>> model = credo.models.regression(credo.networks.MLP([], out=1), noise=0.3)
+    >>> posterior = credo.fit(model, credo.datasets.gap(20), credo.NUTS(num_samples=50, num_warmup=50))
+    >>> generated = credo.compress(posterior, to="50%", inputs=credo.datasets.gap(20).x, by="generator")
+    >>> type(generated).__name__, generated.sample(credo.random.key(0), 7)["head.kernel"].shape
+    ('Generator', (7, 1, 1))
+
     Reference: Wang et al., Adversarial distillation of Bayesian neural network posteriors, 2018.
     """
 

@@ -18,13 +18,21 @@ from scipy.special import ndtri
 from credo import random
 from credo._precision import working_precision
 from credo.covariance import Root
-from credo.data import Scaling
-from credo.models.outputs import BinaryOutputs, ClassOutputs, CorrelatedOutputs, NormalOutputs, Outputs
+from credo.data import Scaling, as_precisions
+from credo.models.outputs import (
+    BinaryOutputs,
+    ClassOutputs,
+    CorrelatedOutputs,
+    LogNormalOutputs,
+    NormalOutputs,
+    Outputs,
+)
 from credo.posterior.base import BasePosterior
 from credo.posterior.linearised import Linearisation, draws_by_block, features_by_block, moments_by_block
 from credo.predictive import ClassPredictive, Predictive, RegressionPredictive, streaming
 from credo.predictive.conditional import Conditional, ConditionalOf, covariance_of, mean_of
 from credo.predictive.marginal import index_of
+from credo.predictive.sharpened import Sharpened
 from credo.typing import Array, Theta
 
 Prediction = Literal["linear", "probit", "draws"]
@@ -139,6 +147,17 @@ class LinearRegressionPredictive(_LinearPredictive, RegressionPredictive):
     """The marginal of numbers under linearised networks: moments in closed form."""
 
     exact: streaming.Moments
+    precisions: np.ndarray | None = None
+
+    def with_precisions(self, precisions: Any) -> "LinearRegressionPredictive":
+        """This prediction for rows that are measured so precisely: noise of variance σ²/w in place of σ²."""
+        own = as_precisions(precisions, len(self))
+        law, rows = _at_precisions(self.conditional_of, self.x, own)
+        found = LinearRegressionPredictive(law, self.draws, rows, weights=self.weights, scaling=self.scaling)
+        found.sources, found.shares, found.inputs, found.precisions = self.sources, self.shares, self.inputs, own
+        noise = self.exact.noise
+        found.exact = self.exact._replace(noise=noise / own.reshape(-1, *[1] * (noise.ndim - 1)))
+        return found
 
     @property
     def _moments(self) -> streaming.Moments:
@@ -151,20 +170,31 @@ class LinearRegressionPredictive(_LinearPredictive, RegressionPredictive):
     def __getitem__(self, rows: Any) -> Any:
         chosen = super().__getitem__(rows)
         chosen.exact = streaming.Moments(*(part[index_of(rows)] for part in self.exact))
+        chosen.precisions = None if self.precisions is None else self.precisions[index_of(rows)]
         return chosen
 
     @cached_property
     def covariance(self) -> np.ndarray:
         """Covariance between the outputs of each row, (data, outputs, outputs), noise included."""
+        return self._between_outputs(noise=True)
+
+    @cached_property
+    def epistemic_covariance(self) -> np.ndarray:
+        """Covariance of E[y | x, theta] between the outputs of each row, (data, outputs, outputs): without noise."""
+        return self._between_outputs(noise=False)
+
+    def _between_outputs(self, *, noise: bool) -> np.ndarray:
         num = math.prod(self._target_shape[1:])
         centre = self._moments.mean.reshape(len(self), num)
         total = np.zeros((len(self), num, num))
         for posterior, share in zip(self.sources, self.shares, strict=True):
             linear = posterior.linearisation
             outputs, found = moments_by_block(linear, posterior.mean, posterior.root, self.inputs)
-            noise = np.asarray(covariance_of(linear.outputs.distribution(jnp.asarray(outputs))))
             offset = outputs[:, :num] - centre
-            total += share * (found[:, :num, :num] + noise + offset[:, :, None] * offset[:, None])
+            total += share * (found[:, :num, :num] + offset[:, :, None] * offset[:, None])
+            if noise:
+                own = np.asarray(covariance_of(linear.outputs.distribution(jnp.asarray(outputs))))
+                total += share * (own if self.precisions is None else own / self.precisions[:, None, None])
         scale = np.broadcast_to(self.scaling.y_scale, (num,))
         return total * np.outer(scale, scale)
 
@@ -284,6 +314,22 @@ def _assembled(
     if packed[0].moments is not None:
         found.exact = _total([part.moments for part in packed if part.moments is not None], shares)
     return found
+
+
+def _at_precisions(law: Any, rows: np.ndarray, precisions: np.ndarray) -> tuple[Any, np.ndarray]:
+    """Of rows that hold the logarithm of the noise it is moved; any other law is sharpened at each draw."""
+    inner: Any = law.conditional_of if isinstance(law, MemberRows) else law
+    width = law.width if isinstance(law, MemberRows) else rows.shape[1]
+    if isinstance(inner.outputs, LogNormalOutputs):
+        raise ValueError(
+            "precisions: a linearised network has no moments of log-normal noise that differs between rows; take "
+            "credo.Laplace(prediction='draws'), or another method"
+        )
+    if not isinstance(inner, NormalRows):
+        return Sharpened(law, rows.shape[1:]), np.column_stack([rows, precisions])
+    num, moved = inner.outputs.num_targets, rows.reshape(len(rows), -1, width).copy()
+    moved[:, :, 2 * num : 3 * num] -= 0.5 * np.log(precisions)[:, None, None]
+    return law, moved.reshape(rows.shape)
 
 
 def _total(moments: Sequence[streaming.Moments], shares: np.ndarray) -> streaming.Moments:

@@ -57,6 +57,16 @@ def load(
             the user's units; predictions do without them, the prior's density does not.
 
     Where it was fitted with several models, both are lists, with None for those that need none.
+
+    >>> import tempfile
+    >>> import credo
+    >>> model = credo.models.regression(credo.networks.MLP([], out=1), noise=0.3)
+    >>> posterior = credo.fit(model, credo.datasets.gap(20), credo.ClosedForm())
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     posterior.save(f"{folder}/run")
+    ...     again = credo.load(f"{folder}/run")
+    >>> bool((again.predict([[0.0]]).mean == posterior.predict([[0.0]]).mean).all())
+    True
     """
     source = Path(folder)
     return read_whole(source, lambda whole: read_posterior(source, whole, network=network, model=model, inputs=inputs))

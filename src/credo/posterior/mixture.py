@@ -16,7 +16,7 @@ import numpy as np
 
 from credo import random
 from credo._schema import reading, require_weights
-from credo.data import Data, Scaling
+from credo.data import Data, FileData, Scaling
 from credo.diagnostics import Diagnostics
 from credo.diagnostics.ensemble import diagnose_ensemble
 from credo.models.program import Model
@@ -42,6 +42,13 @@ class Mixture(BasePosterior):
         members: the qᵢ; each may have prior parameters xi of its own as constants of its model, or a model of its own.
         provenance: of the whole.
         weights: wᵢ, adding up to one; equal by default.
+
+    >>> import credo
+    >>> model = credo.models.regression(credo.networks.MLP([], out=1), noise=0.3)
+    >>> members = credo.DeepEnsemble(credo.BayesByBackprop(num_steps=20), members=3)
+    >>> posterior = credo.fit(model, credo.datasets.gap(20), members)
+    >>> type(posterior).__name__, len(posterior.members), posterior.weights.round(2).tolist()
+    ('Mixture', 3, [0.33, 0.33, 0.33])
     """
 
     stored_as: ClassVar[str] = "mixture"
@@ -60,7 +67,7 @@ class Mixture(BasePosterior):
             raise ValueError(f"weights must be {num} numbers of at least zero that add up to one, got {self.weights}")
         object.__setattr__(self, "weights", weights)
 
-    def placed(self, data: Data) -> Self:
+    def placed(self, data: Data | FileData) -> Self:
         """This posterior with what it must know of the data it came from."""
         members = tuple(member.placed(data) for member in self.members)
         return replace(self, members=members, provenance=replace(self.provenance, num_data=data.num_labelled))

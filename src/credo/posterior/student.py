@@ -39,6 +39,13 @@ class Student(BasePosterior):
         evidence: how far its answers are from the teacher's; None where nobody has compared them.
         scaling: between the user's units and those of the network.
         probes: a few inputs, in the user's units.
+
+    >>> import credo
+    >>> model = credo.models.regression(credo.networks.MLP([], out=1), noise=0.3)
+    >>> teacher = credo.fit(model, credo.datasets.gap(20), credo.ClosedForm())
+    >>> student = credo.distill(teacher, "linear", credo.datasets.gap(20), method=credo.MAP(num_steps=20))
+    >>> type(student).__name__, student.predict([[0.0]]).mean.shape
+    ('Student', (1,))
     """
 
     stored_as: ClassVar[str] = "student"

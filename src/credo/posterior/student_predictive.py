@@ -16,7 +16,7 @@ from credo.data import Scaling
 from credo.models.student import DirichletHead, Head, NormalHead
 from credo.predictive import ClassPredictive, Predictive, RegressionPredictive, streaming
 from credo.predictive.conditional import Conditional
-from credo.predictive.marginal import as_levels
+from credo.predictive.quantiles import as_levels
 from credo.typing import Array, Theta
 
 # α₀ is sought between exp(∓25), halved to single precision: at the ends a Dirichlet is one of corners, or a point.

@@ -1,12 +1,12 @@
 """From draws of theta to the marginal that they give."""
 
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 import numpy as np
 
 from credo._precision import working_precision
-from credo.data import Scaling
+from credo.data import FileInputs, Scaling
 from credo.predictive.classes import ClassPredictive
 from credo.predictive.conditional import Conditional, is_classes, look, refuse_several_labels
 from credo.predictive.marginal import Predictive, RegressionPredictive
@@ -23,7 +23,7 @@ class Predicts(Protocol):
 def predictive(
     model: Predicts,
     draws: Theta,
-    x: np.ndarray,
+    x: np.ndarray | FileInputs,
     *,
     weights: np.ndarray | None = None,
     scaling: Scaling | None = None,
@@ -38,7 +38,9 @@ def predictive(
     # Where nothing is drawn, all is one function.
     num_draws = len(next(iter(draws.values()), [None]))
     weights = np.full(num_draws, 1 / num_draws) if weights is None else np.asarray(weights, np.float64)
-    inputs = np.asarray(scaling.inputs(x), working_precision())
+    inputs: Any = (
+        replace(x, scaling=scaling) if isinstance(x, FileInputs) else np.asarray(scaling.inputs(x), working_precision())
+    )
     conditional_of = Given(model)
     look(conditional_of, draws, inputs, refuse_several_labels)
     kind = ClassPredictive if is_classes(conditional_of, draws, inputs) else RegressionPredictive

@@ -23,7 +23,7 @@ from credo._blocks import block_size, by_block
 from credo._checks import require_at_least, require_fraction
 from credo._machine import available_cores
 from credo._precision import in_working_precision, working_precision
-from credo.data import Scaling, as_censored, filled, has_target, is_observed, joined, parted
+from credo.data import Scaling, as_censored, as_precisions, filled, has_target, is_observed, joined, parted
 from credo.predictive import first_rows, streaming
 from credo.predictive.conditional import (
     ConditionalOf,
@@ -34,7 +34,8 @@ from credo.predictive.conditional import (
     output_shape,
 )
 from credo.predictive.laws import by_samples, name_without_cdf, occurrences
-from credo.predictive.quantiles import bytes_per_row, quantiles
+from credo.predictive.quantiles import as_levels, bytes_per_row, quantiles
+from credo.predictive.sharpened import Sharpened
 from credo.typing import Key, Theta, Tree
 
 # Activations of a block of rows should stay in a core's cache: 4,096 rows of 50 units are 0.8 MB.
@@ -51,7 +52,13 @@ MAX_RESULT_BYTES = 2**32
 
 
 class Predictive:
-    """p(y | x, D) on the rows of x. Axes are always (draws, data, output…)."""
+    """p(y | x, D) on the rows of x. Axes are always (draws, data, output…).
+
+    >>> import credo
+    >>> prediction = credo.from_normal([[0.0, 1.0], [2.0, 1.0]], 0.5)  # two draws of theta, two rows
+    >>> print(prediction.mean, prediction.epistemic.round(2), prediction.aleatoric.round(2))
+    [1. 1.] [2. 0.] [0.25 0.25]
+    """
 
     def __init__(
         self, conditional_of: ConditionalOf, draws: Theta, x: np.ndarray, *, weights: np.ndarray, scaling: Scaling
@@ -289,6 +296,15 @@ class RegressionPredictive(Predictive):
         lower, upper = self.quantile([(1 - level) / 2, (1 + level) / 2])
         return lower, upper
 
+    def with_precisions(self, precisions: Any) -> "RegressionPredictive":
+        """This prediction for rows measured so precisely, w of each, (data,): noise of variance σ²/w in place of σ²."""
+        if type(self) is not RegressionPredictive:
+            raise ValueError(f"precisions: {type(self).__name__} does not tell its noise apart; leave them out")
+        law = Sharpened(self.conditional_of, self.x.shape[1:])
+        x = np.column_stack([self.x.reshape(len(self), -1), as_precisions(precisions, len(self))])
+        look(law, self.draws, x, output_shape)  # refuses a law without noise
+        return RegressionPredictive(law, self.draws, x, weights=self.weights, scaling=self.scaling)
+
     @cached_property
     def is_normal(self) -> bool:
         """Whether the marginal itself is normal: one draw, with normal noise."""
@@ -357,14 +373,6 @@ class RegressionPredictive(Predictive):
         if observed.all():
             return float(np.sum(logs))
         return np.sum(np.where(observed, logs, 0.0).reshape(len(observed), -1), axis=1)
-
-
-def as_levels(level: Any) -> np.ndarray:
-    """Levels of quantiles as an array, each between 0 and 1."""
-    levels = np.asarray(level)
-    if levels.dtype.kind not in "iuf" or not np.all((levels > 0) & (levels < 1)):
-        raise ValueError(f"level must lie between 0 and 1, got {level!r}")
-    return levels.astype(working_precision())
 
 
 def rows_by_block(

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from credo._precision import working_precision
 from credo.predictive.conditional import Conditional, ConditionalOf, each_output, is_discrete, look
 from credo.predictive.laws import cdf_of, has_icdf, within
 from credo.predictive.streaming import draw_of, over_draws
@@ -103,3 +105,11 @@ def bytes_per_row(conditional_of: ConditionalOf, draws: Theta, x: np.ndarray, nu
 def _bytes_of_parameters(conditional: Conditional) -> int:
     leaves = jax.tree.leaves(each_output(conditional))
     return sum(jnp.result_type(leaf).itemsize * jnp.size(leaf) for leaf in leaves)
+
+
+def as_levels(level: Any) -> np.ndarray:
+    """Levels of quantiles as an array, each between 0 and 1."""
+    levels = np.asarray(level)
+    if levels.dtype.kind not in "iuf" or not np.all((levels > 0) & (levels < 1)):
+        raise ValueError(f"level must lie between 0 and 1, got {level!r}")
+    return levels.astype(working_precision())

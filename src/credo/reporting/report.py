@@ -12,7 +12,7 @@ from credo.data import Data
 from credo.diagnostics import ChainDiagnostics
 from credo.evaluation.calibrated import held_out_calibration
 from credo.evaluation.check import verdict_of
-from credo.evaluation.checks import rows_for
+from credo.evaluation.checks import predicted, rows_for
 from credo.evaluation.evaluate import Scores, evaluate
 from credo.evaluation.recalibration import Recalibrated
 from credo.plot import style
@@ -57,6 +57,14 @@ def report(
         columns: what was done with each column of a table, (name, words), as in `credo.tables.Encoding.says`.
 
     Returns the path of the file.
+
+    >>> import tempfile
+    >>> import credo
+    >>> model = credo.models.regression(credo.networks.MLP([], out=1), noise=0.3)
+    >>> posterior = credo.fit(model, credo.datasets.gap(20), credo.ClosedForm())
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     credo.report(posterior, credo.datasets.gap(20, seed=1), folder).name
+    'report.html'
     """
     test = rows_for(posterior, data)
     target = Path(path)
@@ -65,7 +73,7 @@ def report(
         raise ValueError(f"path is {str(path)!r}; name an .html file, or a folder")
     found = scores or evaluate(posterior, test, outside=outside)
     seen = posterior.about(found.of)
-    prediction = seen.predict(test.x)
+    prediction = predicted(seen, test)
     made = posterior.provenance
     lead = (
         f"{posterior.model.num_parameters:,} parameters, fitted to {made.num_data:,} rows by {made.method['name']} in "

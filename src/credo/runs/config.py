@@ -46,6 +46,8 @@ class Config:
         group: the column that says which rows belong together, "" for none: no split cuts a group.
         time: the column that orders the rows in time, "" for none: rows that are held out are the latest.
         counts: the column that says how often each row was seen, "" for none: its likelihood to that power.
+        precisions: the column that says how precisely each row was measured, "" for none: w of the variance σ²/w of its
+            noise, of which only ratios matter.
         drop: columns not to use.
         network: as in `credo.networks.from_text`; "table" is that of `credo.models.table`, with its prior and noise.
         prior_scale: σ of the prior N(0, σ²) of the weights; the scales of "table" are drawn.
@@ -61,6 +63,11 @@ class Config:
         why: the reason for the method, if "auto" chose it.
         data_sha256: the checksum that the file must have; "" accepts any.
         credo_version: the version that made the run.
+
+    >>> import credo
+    >>> config = credo.runs.Config("houses.csv", "price", method="map", settings={"num_steps": 50})
+    >>> config.target, config.likelihood, config.seed
+    ('price', 'auto', 0)
     """
 
     data: str
@@ -77,6 +84,7 @@ class Config:
     group: str = ""
     time: str = ""
     counts: str = ""
+    precisions: str = ""
     drop: tuple[str, ...] = ()
     network: str = "table"
     prior_scale: float = 1.0

@@ -27,6 +27,11 @@ class Judged:
         scores: on these rows, with those of the baselines.
         before: scores of the run as it was, where it was recalibrated; else None.
         without_baselines: why there are none, "" if there are.
+
+    >>> import credo
+    >>> found = credo.runs.judged_on(credo.runs.Run.load("run"), "houses.csv")
+    >>> found.scores.num_rows, found.before is None, list(found.scores.baselines)
+    (30, True, ['constant', 'linear'])
     """
 
     run: Run
@@ -62,6 +67,11 @@ def judged_on(
         held_out: a table that it has not seen, to recalibrate it on before it is judged.
         level: of conformal sets, whose size is found on half of the held-out rows, of the test rows without any.
         unknown: "error", or "missing" to treat new categories as missing.
+
+    >>> import credo
+    >>> found = credo.runs.judged_on(credo.runs.Run.load("run"), "houses.csv")
+    >>> found.scores.label("rmse"), found.scores.num_rows
+    ('RMSE', 30)
     """
     if held_out is not None or level is not None:
         require_uncalibrated(run)
@@ -92,7 +102,16 @@ def _with(run: Run, posterior: Any, sets: Conformal | None) -> Run:
 
 
 def save_calibrated(run: Run, folder: str | Path, *, overwrite: bool = False) -> Run:
-    """Save a run that `judged_on` has calibrated as one of its own, whose predictions go through its calibration."""
+    """Save a run that `judged_on` has calibrated as one of its own, whose predictions go through its calibration.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> import credo
+    >>> run = credo.runs.Run.load("run")
+    >>> with TemporaryDirectory() as folder:
+    ...     found = credo.runs.judged_on(run, "houses.csv", held_out="houses.csv")
+    ...     credo.runs.save_calibrated(found.run, f"{folder}/calibrated").calibration is not None
+    True
+    """
     if run.calibration is None:
         raise ValueError(f"{run.folder} is not calibrated: pass held_out=… or level=… to judge it with")
     target = free_folder(run, folder, overwrite)

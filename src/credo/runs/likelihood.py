@@ -34,6 +34,11 @@ def settled_likelihood(config: Config, encoding: Encoding, data: Data) -> Config
         raise ValueError(f"likelihood is {chosen!r}, which the model for tables has; leave out the network")
     if chosen in OF_NUMBERS and target.is_classes:
         raise ValueError(f"likelihood is {chosen!r}, which is for numbers, and the task is classes; leave it out")
+    if config.precisions and chosen in ("counts", "shares"):
+        raise ValueError(
+            f"likelihood is {chosen!r}, whose spread follows from its mean, and precisions are of a noise of its own; "
+            f"leave {config.precisions!r} out, or pass it as counts if rows stand for several"
+        )
     if chosen == ORDINAL and not target.is_classes:
         raise ValueError("likelihood is 'ordinal', which is for classes, and the task is numbers; leave it out")
     if chosen == ORDINAL and not target.is_ordered:
@@ -46,6 +51,11 @@ def settled_likelihood(config: Config, encoding: Encoding, data: Data) -> Config
 
 
 def likelihood_in_words(config: Config) -> str:
-    """The law of the target, and why; nothing for what may be anything."""
+    """The law of the target, and why; nothing for what may be anything.
+
+    >>> import credo
+    >>> credo.runs.likelihood_in_words(credo.runs.Config("houses.csv", "rooms", likelihood="counts"))
+    'counts, as requested'
+    """
     plain = "" if config.likelihood == ANY else f"{config.likelihood}, as requested"
     return f"{config.likelihood}, found from the target: {config.found}" if config.found else plain

@@ -56,7 +56,13 @@ def prior_of(config: Config, encoding: Encoding, own: Prior | None = None) -> Pr
 
 
 def prior_in_words(config: Config, encoding: Encoding) -> str:
-    """The prior for people: `weights N(0, 1²); price monotone in size (+), age (−); smooth`."""
+    """The prior for people: `weights N(0, 1²); price monotone in size (+), age (−); smooth`.
+
+    >>> import credo
+    >>> run = credo.runs.Run.load("run")
+    >>> credo.runs.prior_in_words(run.config, run.encoding)
+    'weights N(0, 1²)'
+    """
     drawn = "a relevance for each input, a scale for each layer, all drawn"
     parts = [drawn if is_table(config.network) else f"weights N(0, {config.prior_scale:g}²)"]
     if config.monotone:
@@ -72,7 +78,13 @@ def prior_in_words(config: Config, encoding: Encoding) -> str:
 
 
 def unlabelled_in_words(data: Data, config: Config) -> str:
-    """What becomes of rows without a target; nothing if there are none."""
+    """What becomes of rows without a target; nothing if there are none.
+
+    >>> import credo
+    >>> some = credo.Data([[0.0], [1.0], [2.0]], [0.5, None, None])
+    >>> credo.runs.unlabelled_in_words(some, credo.runs.Config("houses.csv", "price"))
+    '2 rows have no target: their inputs scale the columns, and the likelihood leaves them out.'
+    """
     num = data.size - data.num_labelled
     if not num:
         return ""

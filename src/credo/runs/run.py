@@ -21,9 +21,10 @@ from credo import models, networks
 from credo._files import PARTIAL, LoadError
 from credo._folders import NEXT, holds_a_run, locked, opened, read_whole
 from credo._manifest import Manifest
+from credo._processes import by_one_of
 from credo._text import nearest
 from credo._version import __version__
-from credo.data import Data
+from credo.data import Data, FileData
 from credo.evaluation.check import Check, in_lines
 from credo.evaluation.evaluate import Scores, evaluate
 from credo.inference.auto import Choice, choose
@@ -37,6 +38,7 @@ from credo.posterior import Posterior
 from credo.posterior.loading import read_posterior
 from credo.runs.calibration import Calibration
 from credo.runs.config import CONFIG, Config
+from credo.runs.from_file import ROWS_JUDGED, in_file, some_of
 from credo.runs.history import UPDATES, Update, read_updates, to_json
 from credo.runs.likelihood import settled_likelihood, task_of
 from credo.runs.prior import prior_in_words, prior_of
@@ -47,8 +49,9 @@ from credo.tables.encoding import Encoding
 from credo.tables.files import open_table
 from credo.tables.frames import TableFile, as_table
 from credo.tables.predictions import FarRows, prediction_frame, regrouped
-from credo.tables.roles import ROLES
+from credo.tables.roles import ROLES, Precisions
 from credo.tables.source import Source
+from credo.tables.streamed import file_data, is_too_large
 from credo.tables.table import Table
 
 COLUMNS = "columns.json"
@@ -62,16 +65,28 @@ BATCH_ROWS = 2**15
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """A run before it starts: the table as numbers, the model, the method."""
+    """A run before it starts: the table as numbers, the model, the method.
+
+    >>> import credo
+    >>> prepared = credo.runs.prepare(credo.runs.Config("houses.csv", "price"))
+    >>> prepared.data.size, type(prepared.choice.method).__name__
+    (30, 'MCLMC')
+    """
 
     config: Config
     encoding: Encoding
-    data: Data
+    data: Data | FileData
     model: Model
     choice: Choice
 
     def fit(
-        self, folder: str | Path, *, resume: bool = False, overwrite: bool = False, progress: bool | None = None
+        self,
+        folder: str | Path,
+        *,
+        resume: bool = False,
+        overwrite: bool = False,
+        progress: bool | None = None,
+        mesh: Any = None,
     ) -> "Run":
         """Fit, and save the run in a folder.
 
@@ -79,11 +94,16 @@ class Prepared:
             folder: of the run, new or empty.
             resume: continue the same run, if the folder holds it.
             overwrite: replace a run that the folder holds.
+            mesh: the devices to fit on, as for `credo.fit`.
         """
-        target = Path(folder)
-        require_free(target, resume=resume, overwrite=overwrite)
-        if resume and not overwrite and is_run(target):
-            self._require_same(target)
+        target, done = Path(folder), by_one_of(mesh)
+
+        def require() -> None:
+            require_free(target, resume=resume, overwrite=overwrite)
+            if resume and not overwrite and is_run(target):
+                self._require_same(target)
+
+        done(require)
         posterior = fit(
             self.model,
             self.data,
@@ -92,11 +112,20 @@ class Prepared:
             progress=progress,
             checkpoint=Place(target, files_of(self.config, self.encoding), overwrite),
             resume=resume,
+            mesh=mesh,
         )
-        held_out = self.data.split(self.choice.validation)[1] if self.choice.validation else None
-        interrupted = posterior.provenance.interrupted
-        verdict = None if interrupted else judged(target, posterior, self.data, held_out, progress=progress)
+        interrupted, verdict = posterior.provenance.interrupted, None
+        if not interrupted:
+            seen, held_out = self._to_judge
+            verdict = done(lambda: judged(target, posterior, seen, held_out, progress=progress))
         return Run(target, self.config, self.encoding, posterior, verdict=verdict)
+
+    @property
+    def _to_judge(self) -> tuple[Data, Data | None]:
+        """Rows of the fit, and those that training was only stopped by; of rows in a file some from anywhere."""
+        if isinstance(self.data, FileData):
+            return some_of(self.data, ROWS_JUDGED), None
+        return self.data, self.data.split(self.choice.validation)[1] if self.choice.validation else None
 
     def _require_same(self, folder: Path) -> None:
         """Refuse to go on with the run of another config, and say what differs."""
@@ -115,6 +144,11 @@ class Run:
 
     `verdict` is what `credo.check` found at the end of the fit; None where nobody has looked since.
     `calibration` is what its predictions go through, if anything: see `runs.calibration`.
+
+    >>> import credo
+    >>> run = credo.runs.Run.load("run")
+    >>> run.config.target, next(run.predict("houses.csv")).columns[:2]
+    ('price', ['mean', 'sd'])
     """
 
     folder: Path
@@ -166,7 +200,8 @@ class Run:
         warning counts the rows that are further than a tenth of it.
 
         Arguments:
-            file: with the columns of the training table; the target is not needed.
+            file: with the columns of the training table; the target is not needed. With a column of precisions, if the
+                fit had one, the noise is that of each row; without, that of a typical one.
             level: the probability between lower and upper.
             keep: columns to copy from the table.
             unknown: "error", or "missing" to treat new categories as missing.
@@ -180,10 +215,16 @@ class Run:
                 raise ValueError(f"{table.path} has no column {name!r} to keep{nearest(name, table.columns)}")
         if not 0 < level < 1:
             raise ValueError(f"level is {level}; it is a probability, between 0 and 1")
-        parts = ((rows.select(keep), x) for rows, x in self.encoding.inputs(table, unknown=unknown))
-        far = FarRows(self.encoding.names)
+        weighed = next((one for one in self.encoding.columns if isinstance(one, Precisions)), None)
+        weighed = weighed if weighed is not None and weighed.name in table.columns else None
+        named = list(dict.fromkeys([*keep, *([weighed.name] if weighed else [])]))
+        parts = ((rows.select(named), x) for rows, x in self.encoding.inputs(table, unknown=unknown))
+        far, done = FarRows(self.encoding.names), 0
         for kept, x in regrouped(parts, BATCH_ROWS):
-            prediction = self.posterior.predict(x)
+            prediction: Any = self.posterior.predict(x)
+            if weighed:
+                rows, done = range(done + 1, done + 1 + len(x)), done + len(x)
+                prediction = prediction.with_precisions(weighed.values(kept[weighed.name], rows))
             said = prediction_frame(prediction, self.encoding.target, level=level)
             if costs is not None:
                 said = said.with_columns(**decisions(prediction, costs, self.encoding.target.labels))
@@ -192,12 +233,15 @@ class Run:
                 said = said.with_columns(**self.calibration.columns(x, self.encoding.target))
             if twice := [name for name in keep if name in said.columns]:
                 raise ValueError(f"the column {twice[0]!r} cannot be kept: the predictions have one of that name")
-            yield kept.hstack(said) if keep else said
+            yield kept.select(keep).hstack(said) if keep else said
         far.warn()
 
     def evaluate(self, file: TableFile, *, unknown: Unknown = "error") -> Scores:
-        """Every score on a test table."""
-        return evaluate(self.posterior, self.test_data(file, unknown=unknown))
+        """Every score on a test table, which stays in a file where memory has no room for it."""
+        table = self.table(file)
+        if is_too_large(self.encoding, table):
+            return evaluate(self.posterior, file_data(self.encoding, table, unknown=unknown))
+        return evaluate(self.posterior, self.encoding.data(table, unknown=unknown))
 
     def test_data(self, file: TableFile, *, unknown: Unknown = "error") -> Data:
         """A test table as numbers."""
@@ -211,7 +255,13 @@ class Run:
 
 
 def prepare(config: Config) -> Prepared:
-    """Read the table of a run, and settle everything left open: the task, the method and why, the checksum."""
+    """Read the table of a run, and settle everything left open: the task, the method and why, the checksum.
+
+    >>> import credo
+    >>> prepared = credo.runs.prepare(credo.runs.Config("houses.csv", "price", network="linear"))
+    >>> prepared.encoding.target.task, prepared.encoding.names
+    ('regression', ('city=Bern', 'city=Rome', 'city=Ulm', 'size'))
+    """
     if config.made_from:
         raise ValueError(
             f"the config is that of a simpler form of the run in {config.made_from}, which is not fitted to a table; "
@@ -226,9 +276,13 @@ def prepare(config: Config) -> Prepared:
         )
     encoding = encoding_of(config, table)
     config = replace(config, network=_settled_network(config, encoding))
-    data = encoding.training_data(table)
-    config = settled_likelihood(config, encoding, data)
-    model = model_of(config, encoding, data)
+    data: Data | FileData
+    if is_too_large(encoding, table):
+        data, seen, config = in_file(config, encoding, table)
+    else:
+        data = seen = encoding.training_data(table)
+    config = settled_likelihood(config, encoding, seen)
+    model = model_of(config, encoding, seen)
     choice = chosen(config, model, data)
     settled = replace(
         config,
@@ -282,7 +336,7 @@ def model_of(config: Config, encoding: Encoding, data: Data) -> Model:
     return models.MODELS["classification" if encoding.target.is_classes else "regression"](network, prior=prior)
 
 
-def chosen(config: Config, model: Model, data: Data) -> Choice:
+def chosen(config: Config, model: Model, data: Data | FileData) -> Choice:
     """The method of a run with its settings, and why it was chosen if the user left that open."""
     if config.method != "auto":
         return Choice(build(config.method, config.settings), config.why, config.validation or None)
@@ -292,7 +346,13 @@ def chosen(config: Config, model: Model, data: Data) -> Choice:
 
 
 def describe(folder: str | Path) -> dict[str, Any]:
-    """A run, finished or not, in plain values: state, settings, prior, columns, model, diagnostics, verdict."""
+    """A run, finished or not, in plain values: state, settings, prior, columns, model, diagnostics, verdict.
+
+    >>> import credo
+    >>> found = credo.runs.describe("run")
+    >>> found["finished"], list(found["columns"])
+    (True, ['city', 'size', 'price'])
+    """
     source = Path(folder)
     begun = is_run(source) and (held := opened(source)).posterior is None
     run = None if begun else Run.load(source)
@@ -320,7 +380,13 @@ def describe(folder: str | Path) -> dict[str, Any]:
 
 
 def is_run(folder: Path) -> bool:
-    """Whether a folder holds a run, finished or not, or what an earlier version left of one before it began."""
+    """Whether a folder holds a run, finished or not, or what an earlier version left of one before it began.
+
+    >>> from pathlib import Path
+    >>> import credo
+    >>> credo.runs.is_run(Path("run")), credo.runs.is_run(Path("."))
+    (True, False)
+    """
     return holds_a_run(folder) or all((folder / name).exists() for name in (CONFIG, COLUMNS))
 
 
@@ -328,6 +394,15 @@ def require_free(folder: Path, *, resume: bool, overwrite: bool) -> None:
     """Refuse a folder that holds anything else, or a run that is neither to be continued nor replaced.
 
     What a process that was stopped has left undone in it is done first.
+
+    >>> from pathlib import Path
+    >>> import credo
+    >>> credo.runs.require_free(Path("another"), resume=False, overwrite=False)
+    >>> try:
+    ...     credo.runs.require_free(Path("run"), resume=False, overwrite=False)
+    ... except ValueError as error:
+    ...     print(error)
+    run holds a run already; choose another folder, continue it (resume=True), or replace it (overwrite=True)
     """
     if (folder / NEXT).is_dir():
         with locked(folder):

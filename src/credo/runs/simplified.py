@@ -41,6 +41,13 @@ def distilled(
         unlabelled: a table with further inputs, whose target is not looked at.
         network: as in `credo.networks.from_text`; hidden layers like the teacher's by default.
         overwrite: replace a run that the folder holds.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> import credo
+    >>> with TemporaryDirectory() as folder:
+    ...     student = credo.runs.distilled(credo.runs.Run.load("run"), f"{folder}/student", network="linear")
+    >>> type(student.posterior).__name__
+    'Student'
     """
     require_uncalibrated(run)
     target = free_folder(run, folder, overwrite)
@@ -68,6 +75,13 @@ def compressed(
         to, by: the size and the compressor, as in `credo.compress`.
         data: a table with inputs like those to predict on; by default the one that the run was fitted to.
         overwrite: replace a run that the folder holds.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> import credo
+    >>> with TemporaryDirectory() as folder:
+    ...     small = credo.runs.compressed(credo.runs.Run.load("run"), f"{folder}/small", to="30%", by="int8")
+    >>> small.posterior.num_bytes < credo.runs.Run.load("run").posterior.num_bytes
+    True
     """
     require_uncalibrated(run)
     target = free_folder(run, folder, overwrite)
@@ -83,6 +97,10 @@ def trade_off_of(run: Run, *, budget: Any = None, test: str | Path | Source | No
     Arguments:
         test: a table to judge on; without it a fifth of the rows that the run was fitted to.
         options: seed and progress, as in `credo.simplify`.
+
+    >>> import credo
+    >>> list(credo.runs.trade_off_of(credo.runs.Run.load("run"), ways=["quantised"]).options)
+    ['full', 'quantised']
     """
     data = run.test_data(own_table(run.config))
     return simplify(run.posterior, data, budget=budget, test=None if test is None else run.test_data(test), **options)

@@ -52,6 +52,15 @@ def updated(
         new_classes: whether a class that the run does not know is learned as a new one.
         again: whether a table is learned once more that has been learned already.
         unknown: "error", or "missing" to treat new categories as missing.
+
+    >>> import shutil
+    >>> from tempfile import TemporaryDirectory
+    >>> import credo
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = shutil.copytree("run", f"{folder}/run")
+    ...     run = credo.runs.updated(f"{folder}/run", "houses.csv", again=True)
+    >>> len(run.updates)
+    1
     """
     Run.load(folder)  # which says what is wrong with a folder before anything is written to it
     with locked(Path(folder)):
@@ -129,6 +138,10 @@ def _method(config: Config) -> Method:
         raise NothingToGoOnFrom(
             "the method of the run has settings that its config cannot hold, so it cannot go on",
             "fit again with method='laplace' or method='bayes_by_backprop'",
+        )
+    if config.precisions:
+        raise NothingToGoOnFrom(
+            "rows of unequal precisions are not learned batch by batch", "fit again with method='laplace', to all rows"
         )
     return build(config.method, config.settings)
 

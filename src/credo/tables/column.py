@@ -24,6 +24,12 @@ class Column(ABC):
     Arguments:
         name: in the table.
         num_missing: cells that were missing at fit; if there were any, a further number says which.
+
+    >>> import polars as pl
+    >>> import credo
+    >>> size = credo.tables.Numeric("size", num_missing=1, fill=3.0, low=1.0, high=5.0)
+    >>> isinstance(size, credo.tables.Column), size.encode(pl.Series(["2", None])).tolist()
+    (True, [[2.0, 0.0], [3.0, 1.0]])
     """
 
     kind: ClassVar[str]

@@ -75,6 +75,11 @@ class Constant(Numeric):
     """Numbers that were all the same at fit: the network sees that number, whatever comes later.
 
     It stays an input (0 when standardised), so that a table and an array of the same numbers give the same network.
+
+    >>> import polars as pl
+    >>> import credo
+    >>> credo.tables.Constant("floors", fill=2.0, low=2.0, high=2.0).encode(pl.Series(["2", "2"])).tolist()
+    [[2.0], [2.0]]
     """
 
     kind: ClassVar[str] = "constant"
@@ -108,7 +113,13 @@ class Constant(Numeric):
 
 @dataclass(frozen=True)
 class Boolean(Filled):
-    """Yes or no, as 1 or 0. A missing one becomes the more frequent."""
+    """Yes or no, as 1 or 0. A missing one becomes the more frequent.
+
+    >>> import polars as pl
+    >>> import credo
+    >>> credo.tables.Boolean("garden", fill=True).encode(pl.Series(["yes", "no"])).tolist()
+    [[1.0], [0.0]]
+    """
 
     kind: ClassVar[str] = "boolean"
     read = staticmethod(booleans)
@@ -182,6 +193,12 @@ class Date(Filled):
     """A date or a time: years since the earliest, and its place in the year, the week and the day on a circle.
 
     A circle is a sine and a cosine, so that December is close to January. A missing date becomes the median.
+
+    >>> import polars as pl
+    >>> import credo
+    >>> built = credo.tables.Date("built")
+    >>> built.encode(pl.Series(["1970-01-01", "1971-01-01"]))[:, 0].round(2).tolist()  # years since the earliest
+    [0.0, 1.0]
     """
 
     kind: ClassVar[str] = "date"
@@ -270,7 +287,12 @@ class Task(Column):
 
 @dataclass(frozen=True)
 class Dropped(Column):
-    """A column that the network does not see, and why."""
+    """A column that the network does not see, and why.
+
+    >>> import credo
+    >>> credo.tables.Dropped("id", reason="different in every row").reason
+    'different in every row'
+    """
 
     kind: ClassVar[str] = "dropped"
     reason: str = ""

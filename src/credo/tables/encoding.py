@@ -93,7 +93,7 @@ class Encoding(Inputs):
             censored: the column that says yes where the target is only a lower bound, if there is one.
             roles: columns that are no inputs, by what they say of the rows: {"group": "patient"} for rows that no split
                 separates, {"time": "date"} for splits that hold out the latest rows, {"counts": "n"} for how often each
-                row was seen.
+                row was seen, {"precisions": "w"} for the variance σ²/w of its noise.
         """
         table, roles = as_table(file), dict(roles or {})
         targets = _target_names(table, target)
@@ -131,6 +131,11 @@ class Encoding(Inputs):
         if task_column:
             columns = (*columns, seen[task_column].task())
         whole = Target.learn_all([seen[name] for name in targets], task, censored)
+        if whole.is_classes and "precisions" in roles:
+            raise ValueError(
+                f"precisions: {roles['precisions']!r} is about noise of numbers, and {whole.name!r} is {whole.task} "
+                f"({whole.why}); leave it out, or pass it as counts if rows stand for several"
+            )
         num_known = seen[targets[0]].num_known
         if whole.also:
             num_known = sum(int(whole.has_any(batch).sum()) for batch in table.batches())

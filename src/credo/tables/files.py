@@ -13,6 +13,8 @@ from typing import Any
 
 import polars as pl
 
+from credo._files import checksum, checksum_of
+from credo.data.unpacked import FOLDER_PATTERNS, files_of, scanned, schema_of
 from credo.tables.arrays import read_columns
 from credo.tables.image_folder import ImageTable
 from credo.tables.lines import blocks, chunks, end_of_first_row, without_blank_lines
@@ -31,7 +33,8 @@ SUFFIXES = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".xlsx": "", ".parquet": 
 
 
 def open_table(file: str | Path | Source) -> Table:
-    """A table in a file, by its suffix: .csv, .csv.gz, .tsv, .xlsx, .parquet or .npz; or the pictures of a folder.
+    """A table in a file, by its suffix: .csv, .csv.gz, .tsv, .xlsx, .parquet or .npz; or a folder, of Parquet
+    files that are one table, or of pictures.
 
     Arguments:
         file: its path, or a `Source`, which also says how it is written. A CSV has names in its first row; its
@@ -48,6 +51,8 @@ def open_table(file: str | Path | Source) -> Table:
     how = Source.of(file)
     source = Path(how.path)
     suffix = next((suffix for suffix in SUFFIXES if source.name.lower().endswith(suffix)), None)
+    if source.is_dir() and any(any(source.glob(pattern)) for pattern in FOLDER_PATTERNS):
+        return ParquetTable.open(source, decimal=how.decimal)
     if source.is_dir():
         return ImageTable.open(source)
     if suffix is None:
@@ -152,23 +157,31 @@ def _cells(path: Path, names: bytes, separator: str) -> tuple[str | None, ...]:
 
 @dataclass(frozen=True)
 class ParquetTable(Table):
-    """A Parquet file: columns have types."""
+    """A Parquet file, or a folder of Parquet or Arrow files with the same columns: columns have types."""
 
     @classmethod
     def open(cls, path: Path, decimal: str) -> "ParquetTable":
         with _damage_told(path):
-            return cls(path, tuple(pl.scan_parquet(path).collect_schema().names()), decimal=decimal)
+            return cls(path, tuple(schema_of(files_of(path))), decimal=decimal)
+
+    @property
+    def checksum(self) -> str:
+        """Of the file, or of all in the folder."""
+        if not self.path.is_dir():
+            return checksum(self.path)
+        return checksum_of("".join(map(checksum, files_of(self.path))).encode())
 
     @property
     def max_rows(self) -> int:
         """The number of rows."""
         with _damage_told(self.path):
-            return int(pl.scan_parquet(self.path).select(pl.len()).collect().item())
+            return sum(int(scanned(one).select(pl.len()).collect().item()) for one in files_of(self.path))
 
     def batches(self) -> Iterator[pl.DataFrame]:
         """The rows in order."""
         with _damage_told(self.path):
-            yield from pl.scan_parquet(self.path, low_memory=True).collect_batches(chunk_size=BATCH_ROWS, lazy=True)
+            for one in files_of(self.path):
+                yield from scanned(one).collect_batches(chunk_size=BATCH_ROWS, lazy=True)
 
 
 @contextmanager

@@ -18,7 +18,13 @@ TableFile: TypeAlias = str | Path | Source | Table | Any
 
 
 class FrameTable(HeldTable):
-    """A data frame in memory."""
+    """A data frame in memory.
+
+    >>> import polars as pl
+    >>> import credo
+    >>> credo.tables.FrameTable.of(pl.DataFrame({"size": [3, 4], "price": [9.5, 8.0]})).columns
+    ('size', 'price')
+    """
 
     @classmethod
     def of(cls, frame: Any) -> "FrameTable":

@@ -20,8 +20,44 @@ MAX_TASKS = 10_000
 MAX_LEVELS_PER_ROW, FEW_LEVELS = 0.5, 10
 # What pandas calls an index without a name when it writes it into a file.
 INDEX = re.compile(r"__index_level_\d+__")
+# Values of a column that are kept to find a median: 8 MB, whatever the number of rows.
+MAX_KEPT = 2**21
 # So many cells for each level tell a column of measurements, with more levels than that, from one of codes.
 LEVELS_AT_FIRST = 4
+
+
+class Kept:
+    """The values of a column: all of them, or of very many some at equal distances; and the range of all.
+
+    >>> kept = Kept(most=4)
+    >>> for first in (0, 4, 8):
+    ...     kept.add(np.arange(first, first + 4))
+    >>> kept.num, kept.low, kept.high, kept.some.tolist()
+    (12, 0, 11, [0, 4, 8])
+    """
+
+    def __init__(self, most: int = MAX_KEPT) -> None:
+        self.most, self.every, self.num = most, 1, 0
+        self.low: Any = np.inf
+        self.high: Any = -np.inf
+        self._parts: list[np.ndarray] = []
+        self._num_kept = 0
+
+    def add(self, values: np.ndarray) -> None:
+        """Some more values, in the order of the rows."""
+        if len(values):
+            self.low, self.high = min(self.low, values.min()), max(self.high, values.max())
+        chosen = values[-self.num % self.every :: self.every]
+        self._parts.append(chosen)
+        self.num, self._num_kept = self.num + len(values), self._num_kept + len(chosen)
+        while self._num_kept > self.most:
+            self._parts, self.every = [self.some[::2].copy()], 2 * self.every
+            self._num_kept = len(self._parts[0])
+
+    @property
+    def some(self) -> np.ndarray:
+        """Those that are kept."""
+        return np.concatenate(self._parts)
 
 
 class Summary:
@@ -41,7 +77,7 @@ class Summary:
         self.num_rows = self.num_missing = 0
         self.is_text = False
         self.kinds = ["booleans", "dates"] if form is None else ["numbers", "booleans", "dates"]
-        self.values: dict[str, list[np.ndarray]] = {kind: [] for kind in self.kinds}
+        self.values = {kind: Kept() for kind in self.kinds}
         self.levels: Counter[str] = Counter()
         self.too_many_levels = False
         self.unit = ""
@@ -59,9 +95,9 @@ class Summary:
             values = {"numbers": numbers, "booleans": booleans, "dates": dates}[kind](known)
             if values.null_count() or (kind == "numbers" and are_codes(known, values)):
                 self.kinds.remove(kind)
-                self.values[kind].clear()
+                self.values[kind] = Kept()
             else:
-                self.values[kind].append(_compact(values))
+                self.values[kind].add(_compact(values))
                 break  # the other kinds are tried only on a batch that is not of this one
         if not self.too_many_levels:
             # Numbers that differ do so in their first rows already, and as words they take long to count.
@@ -79,7 +115,7 @@ class Summary:
     @property
     def kind(self) -> str:
         """What all cells are: "numbers", "booleans", "dates" or "words"."""
-        return next((kind for kind in self.kinds if sum(map(len, self.values[kind])) == self.num_known), "words")
+        return next((kind for kind in self.kinds if self.values[kind].num == self.num_known), "words")
 
     @property
     def has_many_levels(self) -> bool:
@@ -104,7 +140,7 @@ class Summary:
         if self.kind == "dates":
             return self._date()
         if self.kind == "booleans":
-            share = np.mean(np.concatenate(self.values["booleans"]))
+            share = np.mean(self.values["booleans"].some)
             return Boolean(self.name, self.num_missing, fill=bool(share > 0.5))
         return self._categorical()
 
@@ -120,14 +156,14 @@ class Summary:
         """Whether its cells are whole numbers of which no two are the same, as an index has them."""
         if self.num_missing or self.kind != "numbers":
             return False
-        values = np.concatenate(self.values["numbers"])
+        values = self.values["numbers"].some
         is_whole = np.all(values == np.floor(values)) and values.min() >= 0
         # Single precision tells whole numbers up to there apart.
         return bool(is_whole and (len(np.unique(values)) == len(values) or values.max() > 2**24))
 
     def _numeric(self) -> Column:
-        values = np.concatenate(self.values["numbers"])
-        low, high = float(values.min()), float(values.max())
+        kept = self.values["numbers"]
+        values, low, high = kept.some, float(kept.low), float(kept.high)
         # The compact copy is rounded and cannot tell large numbers apart; the levels can.
         different = set() if self.too_many_levels else {float(level) for level in self.levels}
         if len(different) == 1 and not self.num_missing:
@@ -136,16 +172,17 @@ class Summary:
         return Numeric(self.name, self.num_missing, fill=_median(values), **known)
 
     def _date(self) -> Column:
-        values = np.concatenate(self.values["dates"])
+        kept = self.values["dates"]
+        values = kept.some
         has_times = bool(np.any(values % 86_400_000_000))
         fill = int(np.sort(values)[len(values) // 2])
-        span = {"earliest": int(values.min()), "latest": int(values.max())}
+        span = {"earliest": int(kept.low), "latest": int(kept.high)}
         return Date(self.name, self.num_missing, fill=fill, has_times=has_times, form=self.form, **span)
 
     def _categorical(self) -> Column:
         num_levels, reason = len(self.levels), ""
         if self.too_many_levels:
-            example = _not_a_number(self.levels)
+            example = not_a_number(self.levels)
             reason = f"text of more than {MAX_LEVELS} different values, such as {example!r}: too many to learn from"
         elif num_levels > FEW_LEVELS and num_levels > MAX_LEVELS_PER_ROW * self.num_known:
             reason = f"text that hardly repeats ({num_levels} values in {self.num_known} cells), like a name"
@@ -166,7 +203,7 @@ def _median(values: np.ndarray) -> float:
     return float(f"{np.median(values):.7g}")
 
 
-def _not_a_number(levels: Counter[str]) -> str:
+def not_a_number(levels: Counter[str]) -> str:
     """The level that shows best why a column is text."""
     texts = pl.Series(sorted(levels))
     strange = texts.filter(numbers(texts).is_null())

@@ -11,7 +11,7 @@ import polars as pl
 from credo._checks import require_one_of
 from credo.tables.cells import clean, dates, numbers, words
 from credo.tables.column import ALL_ROWS, Column, RowNumbers, Unknown
-from credo.tables.learning import Summary
+from credo.tables.learning import Kept, Summary, not_a_number
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,14 @@ class Role(Column):
 
 @dataclass(frozen=True)
 class Group(Role):
-    """Rows that belong together, such as those of one patient: no split of the rows cuts a group."""
+    """Rows that belong together, such as those of one patient: no split of the rows cuts a group.
+
+    >>> import polars as pl
+    >>> import credo
+    >>> frame = pl.DataFrame({"size": [3, 4, 5], "price": [9.5, 8.0, 7.0], "street": ["a", "b", "a"]})
+    >>> credo.tables.read(frame, target="price", roles={"group": "street"}).groups.tolist()
+    ['a', 'b', 'a']
+    """
 
     kind: ClassVar[str] = "group"
     argument: ClassVar[str] = "groups"
@@ -81,7 +88,14 @@ class Group(Role):
 
 @dataclass(frozen=True)
 class Time(Role):
-    """When a row was recorded: the rows that are held out are the latest."""
+    """When a row was recorded: the rows that are held out are the latest.
+
+    >>> import polars as pl
+    >>> import credo
+    >>> frame = pl.DataFrame({"size": [3, 4, 5], "price": [9.5, 8.0, 7.0], "sold": [2019, 2021, 2020]})
+    >>> credo.tables.read(frame, target="price", roles={"time": "sold"}).times.tolist()
+    [2019.0, 2021.0, 2020.0]
+    """
 
     kind: ClassVar[str] = "time"
     argument: ClassVar[str] = "times"
@@ -95,7 +109,7 @@ class Time(Role):
             raise ValueError(
                 f"column {seen.name!r} cannot order the rows in time: it holds {seen.kind}, neither dates nor numbers"
             )
-        ends = [getattr(np, end)(np.concatenate(seen.values[seen.kind])) for end in ("min", "max")]
+        ends = [seen.values[seen.kind].low, seen.values[seen.kind].high]
         is_date = seen.kind == "dates"
         shown = [str(np.datetime64(int(end), "us").astype("datetime64[D]")) if is_date else f"{end:g}" for end in ends]
         return cls(seen.name, seen.num_missing, are_dates=is_date, first=shown[0], last=shown[1])
@@ -113,7 +127,14 @@ class Time(Role):
 
 @dataclass(frozen=True)
 class Counts(Role):
-    """How often each row was seen: a row with 2 is that row twice."""
+    """How often each row was seen: a row with 2 is that row twice.
+
+    >>> import polars as pl
+    >>> import credo
+    >>> frame = pl.DataFrame({"size": [3, 4, 5], "price": [9.5, 8.0, 7.0], "seen": [2, 1, 5]})
+    >>> credo.tables.read(frame, target="price", roles={"counts": "seen"}).counts.tolist()
+    [2.0, 1.0, 5.0]
+    """
 
     kind: ClassVar[str] = "counts"
     argument: ClassVar[str] = "counts"
@@ -123,10 +144,8 @@ class Counts(Role):
 
     @classmethod
     def learn(cls, seen: Summary) -> "Counts":
-        if seen.kind != "numbers":
-            raise ValueError(f"column {seen.name!r} cannot count how often rows were seen: it holds {seen.kind}")
-        values = np.concatenate(seen.values["numbers"])
-        return cls(seen.name, seen.num_missing, least=float(values.min()), most=float(values.max()))
+        kept = _numbers_of(seen, "cannot count how often rows were seen")
+        return cls(seen.name, seen.num_missing, least=float(kept.low), most=float(kept.high))
 
     @property
     def says(self) -> str:
@@ -146,7 +165,57 @@ class Counts(Role):
         return found
 
 
-ROLES: dict[str, type[Role]] = {role.kind: role for role in (Group, Time, Counts)}
+@dataclass(frozen=True)
+class Precisions(Role):
+    """How precisely each row was measured: its noise has the variance σ²/w.
+
+    Only ratios matter: w is told in units of `typical`, the geometric mean of the rows of the fit, so that σ² is the
+    noise of a row like them.
+    """
+
+    kind: ClassVar[str] = "precisions"
+    argument: ClassVar[str] = "precisions"
+    read = staticmethod(numbers)
+    least: float = 1.0
+    most: float = 1.0
+    typical: float = 1.0
+
+    @classmethod
+    def learn(cls, seen: Summary) -> "Precisions":
+        kept = _numbers_of(seen, "cannot say how precisely rows were measured")
+        known = kept.some[kept.some > 0]  # what is not is refused with its row
+        typical = float(f"{np.exp(np.log(known).mean()):.7g}") if len(known) else 1.0
+        return cls(seen.name, seen.num_missing, least=float(kept.low), most=float(kept.high), typical=typical)
+
+    @property
+    def says(self) -> str:
+        return (
+            f"precisions w, {self.least:g} to {self.most:g}: the noise of a row has the variance σ²/w, half as much "
+            "where w is twice as large; new rows that do not tell theirs are predicted as if it were "
+            f"{self.typical:.4g}, the geometric mean"
+        )
+
+    def values(self, cells: pl.Series, rows: RowNumbers = ALL_ROWS) -> np.ndarray:
+        found = super().values(cells, rows)
+        bad = np.flatnonzero(~(np.isfinite(found) & (found > 0)))
+        if len(bad):
+            raise ValueError(
+                f"column {self.name!r}, the precisions, holds {found[bad[0]]:g} in row {rows[int(bad[0])]}; write w "
+                "of the variance σ²/w of its noise, above zero"
+            )
+        return found / self.typical
+
+
+ROLES: dict[str, type[Role]] = {role.kind: role for role in (Group, Time, Counts, Precisions)}
+
+
+def _numbers_of(seen: Summary, cannot: str) -> Kept:
+    """The cells of a column of numbers; else an error that says which cell is none."""
+    if seen.kind != "numbers":
+        text = seen.kind == "words" and seen.levels
+        held = f"{seen.kind}, such as {not_a_number(seen.levels)!r}" if text else seen.kind
+        raise ValueError(f"column {seen.name!r} {cannot}: it holds {held}")
+    return seen.values["numbers"]
 
 
 def roles_of(seen: Mapping[str, Summary], roles: Mapping[str, str]) -> tuple[Role, ...]:

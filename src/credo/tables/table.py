@@ -27,6 +27,15 @@ class Table(ABC):
         columns: their names.
         decimal: the decimal mark of numbers in texts, "" where each column tells.
         is_first_unnamed: whether the first column has no name in the file.
+
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> import credo
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "rooms.csv"
+    ...     _ = path.write_text("city,price\\nBern,3\\nRome,4\\n")
+    ...     credo.tables.open_table(path).columns
+    ('city', 'price')
     """
 
     path: Path

@@ -33,6 +33,13 @@ class Target:
         censored: the column that says where a number is only a lower bound; "" for none.
         is_ordered: whether the order of the classes is their own: that of numbers, or of a column that says it.
         form: how its cells are written.
+
+    >>> import polars as pl
+    >>> import credo
+    >>> frame = pl.DataFrame({"size": [3, 4, 5], "kind": ["flat", "house", "flat"]})
+    >>> target = credo.tables.Encoding.learn(frame, "kind").target
+    >>> target.task, target.labels
+    ('binary', ('flat', 'house'))
     """
 
     name: str

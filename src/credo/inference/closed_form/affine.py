@@ -126,7 +126,8 @@ class Affine:
 
     def whitened(self, theta: Theta, x: Array, y: Array) -> tuple[Array, Array]:
         """C^(−½) (y − f(x, w)) and the logarithms of the diagonal of C^½, both (rows, K)."""
-        law = self.model.of_likelihood().predictive(theta, x)
+        model = self.model.of_likelihood()
+        law, y = model._bound.given(model.predictive(theta, x), y)
         bare, shape = stripped(law), (len(x), -1)
         seen = is_observed(y).reshape(shape)
         offset = jnp.where(seen, y.reshape(shape) - jnp.broadcast_to(bare.loc, law.shape()).reshape(shape), 0.0)
@@ -136,6 +137,10 @@ class Affine:
             return solved, jnp.log(jnp.diagonal(root, axis1=1, axis2=2))
         noise = jnp.where(seen, jnp.broadcast_to(bare.scale, law.shape()).reshape(shape), 1.0)
         return offset / noise, jnp.log(noise)
+
+    def targets(self, y: Array) -> Array:
+        """The targets of a batch, without their precisions."""
+        return self.model._bound.parted(y).y
 
     def prior(self, theta: Theta) -> tuple[Theta, Array]:
         """m by name, and L: a matrix where the prior correlates weights, else its diagonal."""
@@ -160,7 +165,7 @@ class Affine:
     def example(self) -> Batch:
         """A row of zeros."""
         whole = self.model.example()
-        return whole._replace(x=whole.x[:1], y=jnp.zeros_like(whole.y[:1]))
+        return whole._replace(x=whole.x[:1], y=whole.y[:1])
 
     def _independent_blocks(self, theta: Theta) -> tuple[Block, ...]:
         touched = reached(lambda theta: self.whitened(theta, *self.example()[:2])[0][0], theta, self.weights)

@@ -97,7 +97,7 @@ def held_out_score(problem: Affine, theta: Theta, data: Batch, held_out: Batch) 
 
 def _counted(problem: Affine, theta: Theta, data: Batch) -> tuple[Rows, Array]:
     """The rows of a regression, those that do not count at zero, and how many targets they have."""
-    rows, seen = problem.rows(theta, data.x, data.y), is_observed(data.y)
+    rows, seen = problem.rows(theta, data.x, data.y), is_observed(problem.targets(data.y))
     if data.num is not None:
         rows = Rows(*(jnp.where(_along(data.counted, part), part, 0.0) for part in rows))
         seen = seen & _along(data.counted, seen)

@@ -98,8 +98,8 @@ class Sums(NamedTuple):
 
 def sums_over_rows(problem: Affine, theta: Theta, data: Batch) -> Sums:
     """One pass over the data, block of rows by block of rows."""
-    num_rows, num_outputs = int(data.num_rows), math.prod(data.y.shape[1:])
-    seen = np.asarray(is_observed(data.y))[:num_rows].reshape(num_rows, num_outputs)
+    num_rows = int(data.num_rows)
+    seen = np.asarray(is_observed(problem.targets(data.y)))[:num_rows].reshape(num_rows, -1)
     often = np.ones(num_rows) if data.counts is None else np.asarray(data.counts, np.float64)[:num_rows]
     nums = [float((often @ seen)[list(one.outputs)].sum()) for one in problem.blocks]
     numbers = sum(len(one.entries) * len(one.outputs) for one in problem.blocks)

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from credo._mesh import Lane
 from credo.typing import Array, Batch, Key, Tree
 
 
@@ -15,10 +16,11 @@ class Chain:
     """One chain: its current state, and the records of each chunk so far."""
 
     index: int
-    key: Key
+    key: Key | None
     state: Tree
     data: Batch
     rows: Array | None = None
+    lane: Lane = field(default_factory=Lane)
     step: int = 0
     num_kept: int = 0
     records_per_chunk: int = 1
@@ -46,21 +48,28 @@ class Group:
     """
 
     chains: list[Chain]
-    key: Key
+    key: Key | None
     state: Tree
     rows: Array | None
 
     @classmethod
-    def of(cls, chains: list[Chain], size: int, device: Any = None) -> "Group":
-        """Chains at step 0 as a group of a size, on a device of several."""
+    def of(cls, chains: list[Chain], size: int) -> "Group":
+        """Chains at step 0 as a group of a size, in the lane of the first."""
+        if not chains[0].lane.is_mine:
+            return cls(chains, None, None, None)
         filled = [*chains, *[chains[-1]] * (size - len(chains))]
-        key = jnp.stack([chain.key for chain in filled])
+        keys: list[Any] = [chain.key for chain in filled]
+        key = jnp.stack(keys)
         state, rows = side_by_side([(chain.state, chain.rows) for chain in filled])
-        return cls(chains, *jax.device_put((key, state, rows), device))
+        return cls(chains, *chains[0].lane.whole((key, state, rows)))
 
     @property
     def data(self) -> Batch:
         return self.chains[0].data
+
+    @property
+    def lane(self) -> Lane:
+        return self.chains[0].lane
 
 
 def side_by_side(trees: list[Tree]) -> Tree:

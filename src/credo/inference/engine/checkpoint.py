@@ -131,7 +131,7 @@ class Written:
         """Write the state and the newest records, and then the file that names them."""
         number = 0 if self.unit is None else self.unit.number + 1
         state = self.path.with_name(f"{self.path.stem}-{number}-state.safetensors")
-        states = {f"{index}/{name}": leaf for index, one in enumerate(chains) for name, leaf in _named(one.state)}
+        states = {f"{index}/{name}": leaf for index, one in enumerate(chains) for name, leaf in named(one.state)}
         state_checksum = write_arrays(state, states)
         records = {
             f"{index}/{kind}/{name}": leaf
@@ -170,7 +170,7 @@ class Written:
         arrays = read_arrays(self.path.with_name(name), checksum)
         self._require_chains(arrays, len(chains))
         for index, chain in enumerate(chains):
-            chain.state = _filled(self.path, chain.state, group_of(arrays, str(index)))
+            chain.state = filled(self.path, chain.state, group_of(arrays, str(index)))
             chain.step, chain.num_kept = self.unit.step, self.unit.num_kept
             chain.finished = self.unit.finished
 
@@ -185,7 +185,7 @@ class Written:
                     found = group_of(arrays, f"{index}/{kind}")
                     # A method that keeps no draws has pieces without arrays.
                     if found or not jax.tree.leaves(like[kind]):
-                        getattr(chain, kind).append(_filled(self.path, like[kind], found, records=True))
+                        getattr(chain, kind).append(filled(self.path, like[kind], found, records=True))
         self._require_complete(chains)
         self.num_pieces = {kind: len(getattr(chains[0], kind)) for kind in RECORDS}
 
@@ -205,7 +205,7 @@ class Written:
                     raise LoadError(f"{self.path} is damaged: it has {num} records of {chain.num_kept}")
 
 
-def _named(tree: Tree) -> list[tuple[str, np.ndarray]]:
+def named(tree: Tree) -> list[tuple[str, np.ndarray]]:
     """The leaves by their number; those of keys as the numbers behind them."""
     leaves = jax.tree.leaves(tree)
     plain = [jax.random.key_data(leaf) if _is_key(leaf) else leaf for leaf in leaves]
@@ -215,10 +215,10 @@ def _named(tree: Tree) -> list[tuple[str, np.ndarray]]:
 def _joined(pieces: list[Tree]) -> list[tuple[str, np.ndarray]]:
     if not pieces:
         return []
-    return _named(jax.tree.map(lambda *parts: np.concatenate(parts), *pieces))
+    return named(jax.tree.map(lambda *parts: np.concatenate(parts), *pieces))
 
 
-def _filled(path: Path, like: Tree, leaves: dict[str, np.ndarray], *, records: bool = False) -> Tree:
+def filled(path: Path, like: Tree, leaves: dict[str, np.ndarray], *, records: bool = False) -> Tree:
     """The tree `like` with other leaves of the same shapes; of records, all as many, but not as many as of `like`."""
     old, structure = jax.tree.flatten(like)
     if leaves.keys() != {str(number) for number in range(len(old))}:

@@ -140,9 +140,9 @@ class FitFolder(AbstractContextManager["FitFolder"]):
 
 
 def identity_of(
-    method: Method, models: Sequence[Model], data: Iterable[Batch | None], seed: int, start: Theta | None = None
+    method: Method, models: Sequence[Model], data: Iterable[Batch | str | None], seed: int, start: Theta | None = None
 ) -> dict[str, Any]:
-    """What makes a fit the same fit, as JSON."""
+    """What makes a fit the same fit, as JSON; of rows in files, `data` has their checksum."""
     # A function without a name of its own is given by its address, which is another one in each process.
     settings = re.sub(r" at 0x[0-9a-f]+", "", repr(method.to_config()))
     warm = {} if start is None else {"start": _digest(start.values())}
@@ -160,7 +160,7 @@ def identity_of(
             }
             for one in models
         ],
-        "data": [None if batch is None else _digest(_counted(batch)) for batch in data],
+        "data": [_digest(_counted(one)) if isinstance(one, Batch) else one for one in data],
         "credo version": __version__,
         "jax version": jax.__version__,
     }

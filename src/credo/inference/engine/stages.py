@@ -11,8 +11,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from jax.sharding import Mesh
+
 from credo._folders import unwritable
 from credo._manifest import is_saved
+from credo._mesh import Lane
+from credo._processes import by_one_of
 from credo._progress import working
 from credo.inference.engine import driver
 from credo.inference.engine.checkpoint import Stage
@@ -30,10 +34,11 @@ class FitStages:
     Arguments:
         folder: where they are written down; None for nowhere.
         progress: a live bar on stderr; by default where stderr is a terminal.
+        mesh: the devices of all runs.
     """
 
-    def __init__(self, folder: Path | None = None, *, progress: bool | None = None) -> None:
-        self.folder, self.progress = folder, progress
+    def __init__(self, folder: Path | None = None, *, progress: bool | None = None, mesh: Mesh | None = None) -> None:
+        self.folder, self.progress, self.mesh = folder, progress, mesh
         self.num_stages = 0
         self.seconds = 0.0  # of all runs, also of those that an earlier process has done
 
@@ -41,26 +46,41 @@ class FitStages:
         """A run of the engine, with the options of `driver.run`."""
         folder = self._next()
         stage = None if folder is None else Stage(folder)
-        outcome = driver.run(method, model, data, progress=self.progress, stage=stage, **options)
+        outcome = driver.run(method, model, data, progress=self.progress, stage=stage, mesh=self.mesh, **options)
         self.seconds += outcome.seconds
         return replace(outcome, stages=self)
 
     def conclude(self, name: str, model: Model, make: Callable[["FitStages"], P]) -> P:
         """A posterior that takes long to compute."""
         folder = self._next()
-        if folder is not None and is_saved(folder):
-            return load(folder, model=model)
+        done: Any = by_one_of(self.mesh)
+        known: P | None = done(lambda: _saved(folder, model))
+        if known is not None:
+            return known
         with working(f"Computing the {name}", show=self.progress):
             # Bars within would fight the spinner for the terminal.
-            found = make(FitStages(folder, progress=False))
+            found = make(FitStages(folder, progress=False, mesh=self.mesh))
         if folder is not None:
-            try:
-                folder.mkdir(parents=True, exist_ok=True)
-                write(found, folder)
-            except OSError as error:
-                raise unwritable(folder, error) from error
+            done(lambda: _save(found, folder))
         return found
+
+    def shared(self, data: Batch) -> Batch:
+        """Data for sums over all rows: each device of the mesh has a share of them."""
+        return data if self.mesh is None else Lane(tuple(self.mesh.devices.ravel())).shared(data)
 
     def _next(self) -> Path | None:
         self.num_stages += 1
         return None if self.folder is None else self.folder / str(self.num_stages - 1)
+
+
+def _saved(folder: Path | None, model: Model) -> Any:
+    """What a folder holds; None for nothing."""
+    return load(folder, model=model) if folder is not None and is_saved(folder) else None
+
+
+def _save(posterior: Any, folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        write(posterior, folder)
+    except OSError as error:
+        raise unwritable(folder, error) from error

@@ -145,15 +145,15 @@ class AnchoredModel(Model):
             bare = bare.base_dist
         if self.rows is not None and self.rows.gaps and not isinstance(bare, dist.Normal):
             raise ValueError("anchored=True: some targets of a row are missing, and their noise is not independent")
-        key = jax.random.fold_in(random.key(0), self.seed)
+        key, y = jax.random.fold_in(random.key(0), self.seed), self._bound.parted(batch.y).y
         if isinstance(bare, dist.Normal):
-            noise = _noise(key, rows, jnp.shape(batch.y)[1:])
+            noise = _noise(key, rows, jnp.shape(y)[1:])
             scale = jax.lax.stop_gradient(jnp.sqrt(predictive.variance))
-            residual = jnp.where(is_observed(batch.y), batch.y - predictive.mean, 0.0)
+            residual = jnp.where(is_observed(y), y - predictive.mean, 0.0)
             return noise * residual / scale
         if isinstance(bare, dist.MultivariateNormal):
-            noise = _noise(key, rows, jnp.shape(batch.y)[1:])
-            residual = (batch.y - predictive.mean)[..., None]
+            noise = _noise(key, rows, jnp.shape(y)[1:])
+            residual = (y - predictive.mean)[..., None]
             root = jnp.broadcast_to(bare.scale_tril, (*residual.shape[:-1], residual.shape[-2]))
             return noise * solve_triangular(jax.lax.stop_gradient(root), residual, lower=True)[..., 0]
         return jnp.zeros((1,))

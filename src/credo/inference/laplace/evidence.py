@@ -21,6 +21,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from credo._mesh import of_shares
 from credo._precision import working_precision
 from credo.covariance import Root
 from credo.inference.laplace.curvature import Curvature, Structure, curvature_of
@@ -61,6 +62,7 @@ def log_evidence(problem: Problem, theta: Theta, data: Batch, curvature: Curvatu
     return log_evidence_of(problem, theta, data, curvature.root(precision).half_log_det())
 
 
+@of_shares
 @jax.jit
 def log_evidence_of(problem: Problem, theta: Theta, data: Batch, half_log_det: Array) -> Array:
     """The same, where ½ log det Σ is known."""
@@ -110,6 +112,7 @@ def tuned_xi(problem: Problem, theta: Theta, xi: Theta, data: Batch, structure: 
     return _climb(problem, structure, rank, start, theta, xi, data)
 
 
+@of_shares
 @partial(jax.jit, static_argnums=(1, 2))
 def _climb(
     problem: Problem, structure: Structure, rank: int, start: Curvature, theta: Theta, xi: Theta, data: Batch

@@ -117,7 +117,7 @@ class Laplace(Wrapper):
         return self.training
 
     def plan(self) -> Plan:
-        return replace(self.training.plan(), learns_xi=True, leaves_draws=False, fixed_density=True)
+        return replace(self.training.plan(), learns_xi=True, leaves_draws=False, fixed_density=True, sees_all_rows=True)
 
     @property
     def words(self) -> Guide:
@@ -190,22 +190,22 @@ class Laplace(Wrapper):
         Between two rounds of tuning the network is trained on, where there are stages to run it in.
         """
         names = self.names(model, theta)
-        xi = model.initial_xi()
+        xi, rows = model.initial_xi(), data if stages is None else stages.shared(data)
         for round_number in range(self.tuning_rounds if xi else 0):
             if round_number > 0 and stages is not None:
                 theta = _run(stages, self.training, model.freeze(xi), theta, data, seed)
             problem = self._problem(model, {**theta, **xi}, names)
-            xi = tuned_xi(problem, theta, xi, data, self.structure, rank=self.rank)
+            xi = tuned_xi(problem, theta, xi, rows, self.structure, rank=self.rank)
         model = model.freeze(xi) if xi else model
         problem = self._problem(model, theta, names)
-        precision, curvature = prior_precision(model, theta, names), self._curvature(problem, theta, data, seed)
+        precision, curvature = prior_precision(model, theta, names), self._curvature(problem, theta, rows, seed)
         if isinstance(model, Believed) and self.structure != "full":
             precision, before = known_before(model, theta, self.structure)
             curvature = curvature if before is None else merged(curvature, before)
         root, half_log_det, damping = _damped_root(curvature, precision)
         found = LaplaceEvidence(
-            log_evidence=float(log_evidence_of(problem, theta, data, half_log_det)),
-            newton_gain=_newton_gain(root, gradient(problem, theta, data)),
+            log_evidence=float(log_evidence_of(problem, theta, rows, half_log_det)),
+            newton_gain=_newton_gain(root, gradient(problem, theta, rows)),
             damping=float(damping),
             num_effective=_determined(root, precision),
         )

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
+from credo._mesh import num_shares, of_shares, slice_of_each
 from credo._precision import working_precision
 from credo.covariance.layers import Jacobian, Layer, jacobians, layers_of, row_jacobian
 from credo.covariance.layout import Layout, single_layers
@@ -77,12 +78,17 @@ class Problem:
 
         The units are taken at theta, apart from `some`: gradients of H in what else theta holds go through them.
         """
-        distribution = self.model.predictive({**theta, **some}, x)
+        distribution, targets = self._given({**theta, **some}, x, y)
         if self.outputs is None:
-            return self._log_prob(distribution, y)[:, None]
-        at = self.outputs.read(self.model.predictive(theta, x))
+            return self._log_prob(distribution, targets)[:, None]
+        at = self.outputs.read(self._given(theta, x, y)[0])
         informed = self.outputs.informed(self.outputs.read(distribution), at)
-        return jnp.where(self._observed(y, informed.shape[1]), informed, 0.0) if self.has_gaps else informed
+        return jnp.where(self._observed(targets, informed.shape[1]), informed, 0.0) if self.has_gaps else informed
+
+    def _given(self, theta: Theta, x: Array, y: Array) -> tuple[Any, Array]:
+        """p(y | x, theta) of rows of a batch, and y as it takes it."""
+        law = self.model.predictive(theta, x)
+        return (law, y) if self.model.rows is None else self.model.rows.given(law, y)
 
     @property
     def has_gaps(self) -> bool:
@@ -103,7 +109,7 @@ class Problem:
 
     def log_likelihood(self, theta: Theta, x: Array, y: Array, seen: Array) -> Array:
         """Σ log p(y | x, theta) over the rows that count."""
-        return jnp.sum(seen**2 * self._log_prob(self.model.predictive(theta, x), y))
+        return jnp.sum(seen**2 * self._log_prob(*self._given(theta, x, y)))
 
     def function(self, theta: Theta, x: Array, y: Array, seen: Array | None = None) -> Callable[[Theta], Array]:
         """`informed` as a function of some arrays alone, times what the rows count in a sum of squares."""
@@ -115,15 +121,17 @@ def _over_blocks(add: Callable[..., Any], start: Any, data: Batch, size: int) ->
     """add(sum, x, y, seen) over blocks of rows of one size; `seen` is one for rows that count, zero for others.
 
     A row that was seen several times has the root of that number: sums are of squares. The last block begins early
-    enough to be a whole one, and its rows that were in the one before count nothing.
+    enough to be a whole one, and its rows that were in the one before count nothing. Where several devices have a share
+    of the rows each, a block has rows of every share.
     """
-    num = data.x.shape[0]
+    shares = num_shares(data)
+    num = data.x.shape[0] // shares
     size, arrays = min(size, num), [data.x, data.y, *([] if data.counts is None else [data.counts])]
 
     def body(index: Array, total: Any) -> Any:
         first = jnp.minimum(index * size, num - size)
-        x, y, *counts = (jax.lax.dynamic_slice_in_dim(array, first, size) for array in arrays)
-        rows = first + jnp.arange(size)
+        x, y, *counts = (slice_of_each(array, first, size, shares) for array in arrays)
+        rows = jnp.tile(first + jnp.arange(size), shares)
         seen = ((rows >= index * size) & (rows < data.num_rows)).astype(working_precision())
         return add(total, x, y, seen * jnp.sqrt(counts[0]) if counts else seen)
 
@@ -176,6 +184,7 @@ def _row_jacobian(problem: Problem, theta: Theta, names: tuple[str, ...], x: Arr
     }
 
 
+@of_shares
 @jax.jit
 def diagonal(problem: Problem, theta: Theta, data: Batch) -> Theta:
     """Σ J²: for a layer that a row meets once, (a²)ᵀ Σ_k g_k²."""
@@ -198,6 +207,7 @@ def diagonal(problem: Problem, theta: Theta, data: Batch) -> Theta:
     return _over_blocks(add, start, data, _rows_per_block(_numbers_in_layers(problem, theta, whole=True)))
 
 
+@of_shares
 @jax.jit
 def kronecker(problem: Problem, theta: Theta, data: Batch) -> tuple[dict[str, tuple[Array, Array]], Theta]:
     """For each layer A = Σ a aᵀ / (N · places) and G = Σ g gᵀ, over rows, places and outputs; blocks of the rest."""
@@ -225,6 +235,7 @@ def kronecker(problem: Problem, theta: Theta, data: Batch) -> tuple[dict[str, tu
     return _over_blocks(add, (pairs, blocks), data, rows)
 
 
+@of_shares
 @partial(jax.jit, static_argnums=3)
 def blocks(problem: Problem, theta: Theta, data: Batch, layout: Layout) -> Theta:
     """Σ JᵀJ of each group of arrays; a group that is one layer has it from the factors of its Jacobian."""
@@ -261,6 +272,7 @@ def _factored_block(layer: Layer, jacobian: Jacobian, layout: Layout, group: str
     return matrix[order][:, order]
 
 
+@of_shares
 @jax.jit
 def log_likelihood(problem: Problem, theta: Theta, data: Batch) -> Array:
     """Σ log p(y | x, theta) over all rows, block by block."""
@@ -271,6 +283,7 @@ def log_likelihood(problem: Problem, theta: Theta, data: Batch) -> Array:
     return _over_blocks(add, jnp.zeros(()), data, MAX_ROWS_PER_BLOCK)
 
 
+@of_shares
 @jax.jit
 def gradient(problem: Problem, theta: Theta, data: Batch) -> Theta:
     """Of the log joint density over all rows, in the uncertain arrays."""
@@ -280,6 +293,7 @@ def gradient(problem: Problem, theta: Theta, data: Batch) -> Theta:
     return {name: slope[name] + prior[name] for name in some}
 
 
+@of_shares
 @jax.jit
 def hessian(problem: Problem, theta: Theta, data: Batch) -> Array:
     """−∇² of the log likelihood over the flat vector of the uncertain arrays."""
@@ -294,6 +308,7 @@ def hessian(problem: Problem, theta: Theta, data: Batch) -> Array:
     return _over_blocks(add, jnp.zeros((flat.size, flat.size)), data, _rows_per_block(flat.size))
 
 
+@of_shares
 @jax.jit
 def products(problem: Problem, theta: Theta, data: Batch, vectors: Array) -> Array:
     """H v of each row v of `vectors`."""

@@ -16,6 +16,7 @@ from credo._precision import working_precision
 from credo.inference.guide import Guide, Reach
 from credo.inference.mcmc import trajectory
 from credo.inference.mcmc.adaptation import Adaptation, Tuning
+from credo.inference.mcmc.alike import alike
 from credo.inference.sampler import START_WHERE_FINITE, FlatSampler, flat, log_density
 from credo.models.program import Model
 from credo.typing import Array, Batch, Key, Theta
@@ -61,19 +62,27 @@ class Hamiltonian(FlatSampler):
             raise ValueError("mass='dense' is called mass='full' now")
         require_one_of(("diagonal", "full"), mass=self.mass)
 
-    @property
-    def adaptation(self) -> Adaptation:
-        return Adaptation(self.num_warmup, self.target_acceptance, self.mass == "full")
+    def adaptation(self, model: Model) -> Adaptation:
+        if self.mass == "full":
+            return Adaptation(self.num_warmup, self.target_acceptance, is_dense=True, runs_ahead=False)
+        return Adaptation(self.num_warmup, self.target_acceptance, is_dense=False, alike=alike(model))
 
     def init(self, key: Key, model: Model, theta: Theta, data: Batch, held_out: Batch | None) -> HamiltonianState:
         point = trajectory.point_at(log_density(model, data), flat(theta))
-        return HamiltonianState(jnp.array(0), point, self.adaptation.init(point.position.size, FIRST_STEP_SIZE))
+        return HamiltonianState(jnp.array(0), point, self.adaptation(model).init(point.position.size, FIRST_STEP_SIZE))
 
     def step(
         self, key: Key, model: Model, state: HamiltonianState, batch: Batch
     ) -> tuple[HamiltonianState, HamiltonianInfo]:
-        point, transition = self.transition(key, state, log_density(model, batch))
-        tuning = self.adaptation.update(state.tuning, state.step, point.position, transition.acceptance)
+        adaptation = self.adaptation(model)
+        # A warm-up that has nothing more to learn is over: what is left of its steps goes nowhere.
+        is_resting = (state.step < self.num_warmup) & adaptation.is_over(state.tuning)
+        point, transition = jax.lax.cond(
+            is_resting,
+            lambda: trajectory.no_move(state.point),
+            lambda: self.transition(key, state, log_density(model, batch)),
+        )
+        tuning = adaptation.update(state.tuning, point.position, point.log_density, transition.acceptance)
         info = HamiltonianInfo(log_joint=point.log_density, **transition._asdict(), step_size=state.tuning.step_size)
         return HamiltonianState(state.step + 1, point, tuning), info
 

@@ -44,6 +44,13 @@ class Proposal:
     Arguments:
         sample: (key, theta) -> theta′, on the named tree of unconstrained arrays.
         log_prob: (theta′, theta) -> log Q(theta′ | theta), up to a constant. None says that Q is symmetric.
+
+    >>> import jax
+    >>> import credo
+    >>> def walk(key, theta):
+    ...     return {name: leaf + 0.1 * jax.random.normal(key, leaf.shape) for name, leaf in theta.items()}
+    >>> credo.Proposal(walk).log_prob is None  # symmetric
+    True
     """
 
     sample: Callable[[Key, Theta], Theta]
@@ -59,6 +66,15 @@ class MetropolisHastings(Sampler):
     Arguments:
         proposal: a `Proposal`.
         thin: steps per kept draw. Random walks are strongly correlated, so that keeping every step only costs memory.
+
+    >>> import jax
+    >>> import credo
+    >>> def walk(key, theta):
+    ...     return {name: leaf + 0.1 * jax.random.normal(key, leaf.shape) for name, leaf in theta.items()}
+    >>> model = credo.models.regression(credo.networks.MLP([], out=1), noise=0.3)
+    >>> method = credo.MetropolisHastings(credo.Proposal(walk), num_samples=10, num_warmup=20, num_chains=1, thin=5)
+    >>> credo.fit(model, credo.datasets.gap(20), method).num_draws
+    10
     """
 
     guide: ClassVar[Guide] = Guide(

@@ -19,6 +19,7 @@ class NUTS(Hamiltonian):
     """The No-U-Turn sampler, the exact method to measure others by.
 
     Arguments:
+        num_warmup: steps that tune the sampler, at most: where they have nothing more to learn, the rest goes nowhere.
         max_depth: a trajectory doubles at most this many times.
 
     >>> NUTS(num_samples=500, num_chains=2).plan().num_steps

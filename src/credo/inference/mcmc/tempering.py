@@ -118,7 +118,8 @@ class ParallelTempering(FlatSampler):
 
     @property
     def adaptation(self) -> Adaptation:
-        return Adaptation(self.num_warmup, self.target_acceptance, is_dense=False)
+        # The rungs move until the warm-up ends, and with them what there is to learn.
+        return Adaptation(self.num_warmup, self.target_acceptance, is_dense=False, runs_ahead=False)
 
     def ladder(self) -> np.ndarray:
         """The inverse temperatures before warm-up, (replicas,)."""
@@ -152,8 +153,8 @@ class ParallelTempering(FlatSampler):
         log_prior, log_likelihood = jax.vmap(parts)(positions)
         acceptance = swap_acceptance(state.betas, log_likelihood)
         order = swaps(swap_key, state.step, self.accepted(acceptance))
-        tuning = jax.vmap(self.adaptation.update, in_axes=(0, None, 0, 0))(
-            state.tuning, state.step, positions, transition.acceptance
+        tuning = jax.vmap(self.adaptation.update)(
+            state.tuning, positions, log_prior + log_likelihood, transition.acceptance
         )
         betas, rejection = self.learn_ladder(state, acceptance)
         from_hottest = state.from_hottest[order].at[-1].set(True)

@@ -99,6 +99,12 @@ def point_at(log_density: LogDensity, position: Array) -> Point:
     return Point(position, *jax.value_and_grad(log_density)(position))
 
 
+def no_move(point: Point) -> tuple[Point, Transition]:
+    """A trajectory of no steps: it ends where it began, and is always accepted."""
+    one = jnp.ones_like(point.log_density)
+    return point, Transition(one, jnp.array(0), jnp.array(False), -point.log_density)
+
+
 def leapfrog(point: Point, momentum: Array, value_and_grad: ValueAndGrad, step: Array) -> tuple[Point, Array]:
     """Half a kick, a drift, half a kick: reversible, volume preserving, of second order.
 

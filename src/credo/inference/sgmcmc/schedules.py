@@ -97,7 +97,16 @@ class Cosine:
 
 
 def check(schedule: Schedule, num_steps: int) -> None:
-    """Refuse a schedule that does not give a positive size at every step of a cycle."""
+    """Refuse a schedule that does not give a positive size at every step of a cycle.
+
+    >>> from credo import schedules
+    >>> schedules.check(lambda step: 0.01 / (1 + step), num_steps=100)
+    >>> try:
+    ...     schedules.check(lambda step: 0.01 - step, num_steps=100)
+    ... except ValueError as error:
+    ...     print(error)
+    step_size must be positive at every step, got -0.99 at step 1
+    """
     sizes = np.asarray(jax.vmap(lambda step: jnp.asarray(schedule(step), working_precision()))(jnp.arange(num_steps)))
     if sizes.shape != (num_steps,):
         raise ValueError(f"step_size must give one number per step, got an array of shape {sizes.shape[1:]}")

@@ -28,7 +28,12 @@ BUDGET = 2e10
 
 
 def evidence(posterior: "Gaussian | Flow", data: Batch) -> ElboEvidence:
-    """The ELBO with its standard error, and k̂ where enough draws can be afforded on the whole data."""
+    """The ELBO with its standard error, and k̂ where enough draws can be afforded on the whole data.
+
+    Of a batch that is only some of the rows, as where they are in files, nothing.
+    """
+    if data.scale > 1:
+        return ElboEvidence()
     affordable = BUDGET / (2.0 * data.x.shape[0] * max(posterior.model.num_parameters, 1))
     num = int(min(NUM_DRAWS, affordable))
     if num < LEAST_DRAWS or posterior.model.has_local_latents:

@@ -14,7 +14,19 @@ from credo.typing import Array, Key
 
 
 class Augmentation:
-    """p(x′ | x, Aug): a frozen dataclass, called with a key and a row. Derive from it, or pass any `(key, x) → x′`."""
+    """p(x′ | x, Aug): a frozen dataclass, called with a key and a row. Derive from it, or pass any `(key, x) → x′`.
+
+    >>> from dataclasses import dataclass
+    >>> from credo import augmentations
+    >>> @dataclass(frozen=True)
+    ... class Swap(augmentations.Augmentation):
+    ...     name = "swap"
+    ...     num_images = 2
+    ...     def images(self, x):
+    ...         return [x, x[::-1]]
+    >>> print(Swap(), Swap().num_images)
+    swap() 2
+    """
 
     name: ClassVar[str]
 
@@ -50,7 +62,14 @@ class Augmentation:
 
 @dataclass(frozen=True)
 class Custom(Augmentation):
-    """Any `(key, x) → x′` of the user's: a pure JAX function of a key and one row in the user's units."""
+    """Any `(key, x) → x′` of the user's: a pure JAX function of a key and one row in the user's units.
+
+    >>> import jax
+    >>> from credo import augmentations
+    >>> shuffled = augmentations.as_augmentation(jax.random.permutation)
+    >>> isinstance(shuffled, augmentations.Custom), shuffled(jax.random.key(0), jax.numpy.arange(4)).shape
+    (True, (4,))
+    """
 
     name = "custom"
     function: Callable[[Key, Array], Array]

@@ -16,7 +16,12 @@ from credo.typing import Array, Key
 
 @dataclass(frozen=True)
 class Group(Augmentation):
-    """See `group`."""
+    """See `group`.
+
+    >>> from credo import augmentations
+    >>> augmentations.group([lambda x: x, lambda x: -x]).num_images
+    2
+    """
 
     name = "group"
     functions: tuple[Callable[[Array], Array], ...]
@@ -34,7 +39,12 @@ class Group(Augmentation):
 
 @dataclass(frozen=True)
 class Compose(Augmentation):
-    """See `compose`."""
+    """See `compose`.
+
+    >>> from credo import augmentations
+    >>> augmentations.compose(augmentations.flip(0), augmentations.flip(1)).num_images
+    4
+    """
 
     name = "compose"
     parts: tuple[Augmentation, ...]
@@ -70,7 +80,12 @@ class Compose(Augmentation):
 
 @dataclass(frozen=True)
 class AsImage(Augmentation):
-    """See `as_image`."""
+    """See `as_image`.
+
+    >>> from credo import augmentations
+    >>> augmentations.as_image((8, 8), augmentations.flip(axis=1)).num_images
+    2
+    """
 
     name = "as_image"
     shape: tuple[int, ...]

@@ -18,7 +18,12 @@ Fill = Literal["zero", "edge"]
 
 @dataclass(frozen=True)
 class Flip(Augmentation):
-    """See `flip`."""
+    """See `flip`.
+
+    >>> from credo import augmentations
+    >>> augmentations.flip(axis=0)
+    Flip(axis=0)
+    """
 
     name = "flip"
     axis: int
@@ -40,7 +45,12 @@ class Flip(Augmentation):
 
 @dataclass(frozen=True)
 class Shift(Augmentation):
-    """See `shift`."""
+    """See `shift`.
+
+    >>> from credo import augmentations
+    >>> augmentations.shift(1).num_images  # nine: by −1, 0 or 1 along both axes
+    9
+    """
 
     name = "shift"
     by: int
@@ -83,7 +93,12 @@ class Shift(Augmentation):
 
 @dataclass(frozen=True)
 class Rotate(Augmentation):
-    """See `rotate`."""
+    """See `rotate`.
+
+    >>> from credo import augmentations
+    >>> augmentations.rotate(15)
+    Rotate(degrees=15.0, fill='zero')
+    """
 
     name = "rotate"
     degrees: float
@@ -99,7 +114,12 @@ class Rotate(Augmentation):
 
 @dataclass(frozen=True)
 class Crop(Augmentation):
-    """See `crop`."""
+    """See `crop`.
+
+    >>> from credo import augmentations
+    >>> augmentations.crop(0.9)
+    Crop(smallest=0.9)
+    """
 
     name = "crop"
     smallest: float

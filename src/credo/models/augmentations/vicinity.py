@@ -16,7 +16,12 @@ from credo.typing import Array, Key
 
 @dataclass(frozen=True)
 class Noise(Augmentation):
-    """See `noise`."""
+    """See `noise`.
+
+    >>> from credo import augmentations
+    >>> augmentations.noise(0.1)
+    Noise(scale=0.1)
+    """
 
     name = "noise"
     scale: float | tuple[float, ...]
@@ -31,7 +36,12 @@ class Noise(Augmentation):
 
 @dataclass(frozen=True)
 class Interpolate(Augmentation):
-    """See `interpolate`."""
+    """See `interpolate`.
+
+    >>> from credo import augmentations
+    >>> augmentations.interpolate(0.5)
+    Interpolate(reach=0.5, nearest_of=8)
+    """
 
     name = "interpolate"
     reach: float

@@ -77,7 +77,12 @@ def as_condition(condition: Any) -> Condition:
 
 
 def from_config(config: Mapping[str, Any]) -> Condition:
-    """The condition that `to_config` described."""
+    """The condition that `to_config` described.
+
+    >>> from credo import conditions
+    >>> conditions.from_config(conditions.smooth(order=2).to_config())
+    Smooth(order=2)
+    """
     name = config["name"]
     settings = {key: from_json(name, value) for key, value in config.items() if key != "name"}
     require_one_of(CONDITIONS, condition=name)

@@ -19,7 +19,12 @@ LEAST_LENGTH = 0.1
 
 @dataclass(frozen=True)
 class CloseValues(Labelled):
-    """w ‖f(x_i) − f(x_j)‖²/2v_ij. See `close_values`."""
+    """w ‖f(x_i) − f(x_j)‖²/2v_ij. See `close_values`.
+
+    >>> from credo import conditions
+    >>> conditions.close_values(k=5)
+    CloseValues(k=5, slope=1.0)
+    """
 
     name = "close_values"
     strength = PREFERRED

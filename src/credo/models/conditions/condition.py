@@ -29,7 +29,14 @@ ROUNDING = 1e-5
 
 
 class Function(Protocol):
-    """The function of one theta: pure, and differentiable in x, which is (rows, …) in the user's units."""
+    """The function of one theta: pure, and differentiable in x, which is (rows, …) in the user's units.
+
+    >>> import jax.numpy as jnp
+    >>> from credo import conditions
+    >>> f = conditions.Plain(lambda x: 2 * x)
+    >>> f(jnp.array([[1.0], [3.0]])).tolist()
+    [[2.0], [6.0]]
+    """
 
     def __call__(self, x: Array) -> Array:
         """The prediction in the user's units: the mean, (rows, outputs), or probabilities, (rows, classes)."""
@@ -39,7 +46,14 @@ class Function(Protocol):
 
 
 class Condition(Protocol):
-    """A penalty for each row of what it prepares from the inputs."""
+    """A penalty for each row of what it prepares from the inputs.
+
+    >>> import jax.numpy as jnp
+    >>> from credo import conditions
+    >>> zero_at_zero = conditions.as_condition(lambda f, x: f(jnp.zeros_like(x))[:, 0] ** 2)
+    >>> zero_at_zero(conditions.Plain(lambda x: x + 3.0), jnp.ones((2, 1))).tolist()
+    [9.0, 9.0]
+    """
 
     @property
     def name(self) -> str:
@@ -66,6 +80,11 @@ class Plain:
     """A plain function `x -> (rows, outputs)` as a `Function`, whose own outputs are its predictions.
 
     It tells what a condition says of a function that is known.
+
+    >>> import jax.numpy as jnp
+    >>> from credo import conditions
+    >>> conditions.bounded(high=1.0)(conditions.Plain(lambda x: x), jnp.array([[0.5], [3.0]])).tolist()
+    [0.0, 4.0]
     """
 
     function: Callable[[Array], Array]
@@ -81,6 +100,17 @@ class Ready:
     """What conditions have in common: a frozen dataclass, described by its name and its settings; rows are the inputs.
 
     A condition of your own derives from it, and adds `name`, `__call__`, and `prepare` if it needs more than inputs.
+
+    >>> from dataclasses import dataclass
+    >>> import jax.numpy as jnp
+    >>> from credo import conditions
+    >>> @dataclass(frozen=True)
+    ... class Small(conditions.Ready):
+    ...     name = "small"
+    ...     def __call__(self, function, x, **constants):
+    ...         return function(x)[:, 0] ** 2
+    >>> Small()(conditions.Plain(lambda x: x), jnp.array([[2.0]])).tolist()
+    [4.0]
     """
 
     name: ClassVar[str]
@@ -108,7 +138,13 @@ class Ready:
 
 
 class Labelled(Ready):
-    """A condition that looks at the targets of the training rows too: it is prepared from the data."""
+    """A condition that looks at the targets of the training rows too: it is prepared from the data.
+
+    >>> import credo
+    >>> rows, constants = credo.conditions.same_label(k=1).prepare_data(credo.Data([[0.0], [1.0]], [0, 1]))
+    >>> isinstance(credo.conditions.same_label(), credo.conditions.Labelled), constants["labels"].tolist()
+    (True, [])
+    """
 
     def prepare(self, x: np.ndarray) -> tuple[np.ndarray, dict[str, np.ndarray]]:
         raise ValueError(
@@ -123,7 +159,12 @@ class Labelled(Ready):
 
 @dataclass(frozen=True)
 class Custom(Ready):
-    """Any `(function, x) -> penalties` of the user's, at least zero, one per row. See `as_condition`."""
+    """Any `(function, x) -> penalties` of the user's, at least zero, one per row. See `as_condition`.
+
+    >>> from credo import conditions
+    >>> conditions.as_condition(lambda f, x: f(x)[:, 0] ** 2).name
+    'custom'
+    """
 
     function: Callable[[Function, Array], Array]
 

@@ -17,7 +17,12 @@ from credo.typing import Array
 
 @dataclass(frozen=True)
 class Convex(Ready):
-    """relu(f((a+b)/2) − (f(a)+f(b))/2)². See `convex`."""
+    """relu(f((a+b)/2) − (f(a)+f(b))/2)². See `convex`.
+
+    >>> from credo import conditions
+    >>> conditions.convex()
+    Convex(columns=None, sign=1, output=None, label=None, seed=0)
+    """
 
     name = "convex"
     columns: tuple[Column, ...] | None = None

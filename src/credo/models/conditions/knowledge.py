@@ -11,7 +11,13 @@ from credo.typing import Array
 
 @dataclass(frozen=True)
 class Agrees(Ready):
-    """‖f(x) − g(x)‖². See `agrees`."""
+    """‖f(x) − g(x)‖². See `agrees`.
+
+    >>> import jax.numpy as jnp
+    >>> from credo import conditions
+    >>> conditions.agrees(jnp.sin)(conditions.Plain(lambda x: jnp.sin(x) + 1.0), jnp.ones((2, 1))).tolist()
+    [1.0, 1.0]
+    """
 
     name = "agrees"
     known: Callable[[Array], Array]
@@ -23,7 +29,14 @@ class Agrees(Ready):
 
 @dataclass(frozen=True)
 class DifferentialEquation(Ready):
-    """‖residual(f, x)‖². See `differential_equation`."""
+    """‖residual(f, x)‖². See `differential_equation`.
+
+    >>> import jax.numpy as jnp
+    >>> from credo import conditions
+    >>> constant = conditions.differential_equation(lambda f, x: conditions.derivative(f, x))
+    >>> constant(conditions.Plain(lambda x: 3.0 * x), jnp.ones((1, 1))).tolist()
+    [9.0]
+    """
 
     name = "differential_equation"
     residual: Callable[[Function, Array], Array]

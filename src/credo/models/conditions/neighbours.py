@@ -22,7 +22,12 @@ LEAST_RATIO = 1e-6
 
 @dataclass(frozen=True)
 class Neighbours(Ready):
-    """w_ij ‖f(x_i) − f(x_j)‖². See `neighbours`."""
+    """w_ij ‖f(x_i) − f(x_j)‖². See `neighbours`.
+
+    >>> from credo import conditions
+    >>> conditions.neighbours(k=3)
+    Neighbours(k=3, length=None)
+    """
 
     name = "neighbours"
     strength = PREFERRED
@@ -48,7 +53,12 @@ class Neighbours(Ready):
 
 @dataclass(frozen=True)
 class FisherSnedecor(Ready):
-    """(n+m)/2·log(1+F) − (n/2−1)·log F, above its minimum. See `fisher_snedecor`."""
+    """(n+m)/2·log(1+F) − (n/2−1)·log F, above its minimum. See `fisher_snedecor`.
+
+    >>> from credo import conditions
+    >>> conditions.fisher_snedecor(k=3)
+    FisherSnedecor(k=3, scale=1.0, dims=None)
+    """
 
     name = "fisher_snedecor"
     strength = PREFERRED

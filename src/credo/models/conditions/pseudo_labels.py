@@ -31,7 +31,12 @@ UNKNOWN = -1
 
 @dataclass(frozen=True)
 class PseudoLabels(Labelled):
-    """−log(c p_ỹ + (1 − c)/(K − 1) (1 − p_ỹ)), or ‖f − ỹ‖²/2s². See `pseudo_labels`."""
+    """−log(c p_ỹ + (1 − c)/(K − 1) (1 − p_ỹ)), or ‖f − ỹ‖²/2s². See `pseudo_labels`.
+
+    >>> from credo import conditions
+    >>> conditions.pseudo_labels().name
+    'pseudo_labels'
+    """
 
     name = "pseudo_labels"
     strength = PREFERRED

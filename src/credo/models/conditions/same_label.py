@@ -33,7 +33,12 @@ LEAST = 1e-3
 
 @dataclass(frozen=True)
 class SameLabel(Labelled):
-    """−w_ij log Σ_ab p_a(x_i) p_b(x_j) ψ_ij(a, b). See `same_label`."""
+    """−w_ij log Σ_ab p_a(x_i) p_b(x_j) ψ_ij(a, b). See `same_label`.
+
+    >>> from credo import conditions
+    >>> conditions.same_label(rate=0.1)
+    SameLabel(k=10, rate=0.1)
+    """
 
     name = "same_label"
     strength = PREFERRED

@@ -21,7 +21,12 @@ from credo.typing import Array
 
 @dataclass(frozen=True)
 class Monotone(Ready):
-    """Σⱼ relu(margin − signⱼ ∂f/∂xⱼ)². See `monotone`."""
+    """Σⱼ relu(margin − signⱼ ∂f/∂xⱼ)². See `monotone`.
+
+    >>> from credo import conditions
+    >>> conditions.monotone({"age": "+", "price": "-"}).directions
+    (('age', 1), ('price', -1))
+    """
 
     name = "monotone"
     # On diabetes, where bmi and bp should rise, falls became 8 to 13 times smaller at 1,000, 17 to 25 times at 3,000,
@@ -63,7 +68,12 @@ class Monotone(Ready):
 
 @dataclass(frozen=True)
 class Smooth(Ready):
-    """‖∇f‖² or ‖∇²f‖². See `smooth`."""
+    """‖∇f‖² or ‖∇²f‖². See `smooth`.
+
+    >>> from credo import conditions
+    >>> conditions.smooth(order=2)
+    Smooth(order=2)
+    """
 
     name = "smooth"
     strength = PREFERRED

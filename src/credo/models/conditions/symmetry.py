@@ -14,7 +14,12 @@ from credo.typing import Array
 
 @dataclass(frozen=True)
 class Invariant(Ready):
-    """‖f(T x) − f(x)‖². See `invariant`."""
+    """‖f(T x) − f(x)‖². See `invariant`.
+
+    >>> from credo import conditions
+    >>> conditions.invariant("negate")
+    Invariant(transform=('negate',))
+    """
 
     name = "invariant"
     transform: Transform
@@ -29,7 +34,12 @@ class Invariant(Ready):
 
 @dataclass(frozen=True)
 class Equivariant(Ready):
-    """‖f(T x) − T′ f(x)‖². See `equivariant`."""
+    """‖f(T x) − T′ f(x)‖². See `equivariant`.
+
+    >>> from credo import conditions
+    >>> conditions.equivariant("negate", "negate")
+    Equivariant(transform=('negate',), of_output=('negate',))
+    """
 
     name = "equivariant"
     transform: Transform

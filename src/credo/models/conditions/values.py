@@ -17,7 +17,12 @@ Bound = float | tuple[float, ...] | None
 
 @dataclass(frozen=True)
 class Bounded(Ready):
-    """Σₖ relu(low − fₖ)² + relu(fₖ − high)². See `bounded`."""
+    """Σₖ relu(low − fₖ)² + relu(fₖ − high)². See `bounded`.
+
+    >>> from credo import conditions
+    >>> conditions.bounded(0.0, 1.0)
+    Bounded(low=0.0, high=1.0)
+    """
 
     name = "bounded"
     low: Bound = None
@@ -35,7 +40,12 @@ class Bounded(Ready):
 
 @dataclass(frozen=True)
 class Sparse(Ready):
-    """Σₖ |fₖ|. See `sparse`."""
+    """Σₖ |fₖ|. See `sparse`.
+
+    >>> from credo import conditions
+    >>> conditions.sparse()
+    Sparse()
+    """
 
     name = "sparse"
     strength = PREFERRED
@@ -46,7 +56,12 @@ class Sparse(Ready):
 
 @dataclass(frozen=True)
 class LowDensity(Ready):
-    """−Σₖ pₖ log pₖ. See `low_density`."""
+    """−Σₖ pₖ log pₖ. See `low_density`.
+
+    >>> from credo import conditions
+    >>> conditions.low_density()
+    LowDensity()
+    """
 
     name = "low_density"
     strength = PREFERRED
@@ -60,7 +75,12 @@ class LowDensity(Ready):
 
 @dataclass(frozen=True)
 class Subspace(Ready):
-    """‖f − S Sᵀ f‖². See `subspace`."""
+    """‖f − S Sᵀ f‖². See `subspace`.
+
+    >>> from credo import conditions
+    >>> conditions.subspace([[1.0], [1.0]]).name
+    'subspace'
+    """
 
     name = "subspace"
     basis: tuple[tuple[float, ...], ...]

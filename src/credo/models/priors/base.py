@@ -16,7 +16,13 @@ Drawn = dict[str, tuple["Prior | None", Array]]
 
 
 class Parameter(NamedTuple):
-    """What a prior may look at: a parameter's dotted path, its shape, how many inputs feed one unit, its own value."""
+    """What a prior may look at: a parameter's dotted path, its shape, how many inputs feed one unit, its own value.
+
+    >>> from credo import priors
+    >>> kernel = priors.Parameter("hidden.0.kernel", (4, 20), fan_in=4)
+    >>> float(priors.fan_in(1.0)(kernel).variance[0, 0])
+    0.25
+    """
 
     path: str
     shape: tuple[int, ...]
@@ -30,6 +36,16 @@ class Prior(Protocol):
 
     A prior that draws more than one site has a method `draw(parameter, drawn) -> Array` as well: see `Composite`. One
     that removes a symmetry of the network says which, `breaks`: "permutable" or "rescalable" units.
+
+    >>> import numpyro.distributions as dist
+    >>> from credo import priors
+    >>> class HeavyTailed:
+    ...     def __call__(self, parameter):
+    ...         return dist.StudentT(4.0).expand(parameter.shape).to_event()
+    ...     def to_config(self):
+    ...         return {"name": "heavy_tailed"}
+    >>> HeavyTailed()(priors.Parameter("head.bias", (3,))).event_shape
+    (3,)
     """
 
     def __call__(self, parameter: Parameter) -> dist.Distribution: ...
@@ -37,7 +53,12 @@ class Prior(Protocol):
 
 
 class Described:
-    """A dataclass that is stored as its name and its numbers."""
+    """A dataclass that is stored as its name and its numbers.
+
+    >>> from credo import priors
+    >>> priors.normal(2.0).to_config()
+    {'name': 'normal', 'scale': 2.0}
+    """
 
     name: ClassVar[str]
 
@@ -46,7 +67,12 @@ class Described:
 
 
 class Composite(Described, ABC):
-    """A prior that makes a parameter from other sites, so that no single distribution is its own."""
+    """A prior that makes a parameter from other sites, so that no single distribution is its own.
+
+    >>> from credo import priors
+    >>> isinstance(priors.half_cauchy(), priors.Composite), isinstance(priors.normal(), priors.Composite)
+    (True, False)
+    """
 
     def __call__(self, parameter: Parameter) -> dist.Distribution:
         raise ValueError(
@@ -73,13 +99,23 @@ def draw(prior: Prior, parameter: Parameter, drawn: Drawn) -> Array:
 
 
 def inputs_of(prior: Prior) -> dict[str, Any]:
-    """The arrays that a prior asks its model to hold, by name; most ask for none."""
+    """The arrays that a prior asks its model to hold, by name; most ask for none.
+
+    >>> from credo import priors
+    >>> priors.inputs_of(priors.normal())
+    {}
+    """
     own = getattr(prior, "inputs", None)
     return {} if own is None else own()
 
 
 def prior_at(prior: Prior, path: str) -> Prior:
-    """The prior of one parameter, where there is one for each."""
+    """The prior of one parameter, where there is one for each.
+
+    >>> from credo import priors
+    >>> priors.prior_at(priors.by_path({"*.bias": priors.normal(10.0)}), "head.bias")
+    Normal(scale=10.0)
+    """
     own = getattr(prior, "at", None)
     return prior if own is None else own(path)
 

@@ -17,7 +17,13 @@ from credo.typing import Array
 
 @dataclass(frozen=True)
 class ByPath:
-    """A prior for each parameter path; the first pattern that matches decides. See `by_path`."""
+    """A prior for each parameter path; the first pattern that matches decides. See `by_path`.
+
+    >>> from credo import priors
+    >>> prior = priors.by_path({"*.bias": priors.normal(10.0)}, default=priors.fan_in())
+    >>> prior.at("head.bias"), prior.at("head.kernel")
+    (Normal(scale=10.0), FanIn(scale=1.0, bias_scale=1.0))
+    """
 
     patterns: tuple[tuple[str, Prior], ...]
     default: Prior
@@ -51,6 +57,10 @@ def by_path(patterns: Mapping[str, Any], default: Any = None) -> ByPath:
 
     The first pattern that matches decides; a parameter that none matches gets `default` (N(0, 1)).
     A pattern that matches no parameter is an error.
+
+    >>> from credo import priors
+    >>> priors.by_path({"head.*": priors.laplace(0.1)}).at("head.kernel")
+    Laplace(scale=0.1)
     """
     pairs = tuple((pattern, as_prior(prior)) for pattern, prior in patterns.items())
     for pattern, prior in pairs:
@@ -68,7 +78,12 @@ def by_path(patterns: Mapping[str, Any], default: Any = None) -> ByPath:
 
 
 def as_prior(prior: Any) -> Prior:
-    """A prior from what users pass: None (N(0, 1)), "point", a prior, a NumPyro distribution, or a dict of paths."""
+    """A prior from what users pass: None (N(0, 1)), "point", a prior, a NumPyro distribution, or a dict of paths.
+
+    >>> from credo import priors
+    >>> priors.as_prior(None), priors.as_prior("point")
+    (Normal(scale=1.0), Point(regularised_by=None))
+    """
     if prior is None:
         return Normal()
     if isinstance(prior, str) and prior == "point":

@@ -21,7 +21,13 @@ TAKEN = ("y", "data", "noise", "noise_correlation", "scaling")
 
 @dataclass(frozen=True)
 class Consistent:
-    """p(theta) of the base prior, and conditions on the function. See `consistent`."""
+    """p(theta) of the base prior, and conditions on the function. See `consistent`.
+
+    >>> from credo import conditions, priors
+    >>> prior = priors.consistent(priors.normal(), conditions.smooth())
+    >>> prior.base, [term.name for term in prior.terms]
+    (Normal(scale=1.0), ['smooth'])
+    """
 
     base: Prior
     terms: tuple[Term, ...]
@@ -99,5 +105,11 @@ def consistent(
 
 
 def terms_of(prior: Prior) -> tuple[Term, ...]:
-    """The conditions of a prior; most have none."""
+    """The conditions of a prior; most have none.
+
+    >>> from credo import conditions, priors
+    >>> smooth = priors.consistent(priors.normal(), conditions.smooth())
+    >>> len(priors.terms_of(priors.normal())), len(priors.terms_of(smooth))
+    (0, 1)
+    """
     return prior.terms if isinstance(prior, Consistent) else ()

@@ -14,7 +14,13 @@ from credo.models.priors.base import Parameter, fill
 
 @dataclass(frozen=True, eq=False)
 class Custom:
-    """Any NumPyro distribution: a scalar one, repeated over the array, or one of exactly its shape."""
+    """Any NumPyro distribution: a scalar one, repeated over the array, or one of exactly its shape.
+
+    >>> import numpyro.distributions as dist
+    >>> from credo import priors
+    >>> priors.as_prior(dist.StudentT(4.0))(priors.Parameter("head.bias", (3,))).event_shape
+    (3,)
+    """
 
     distribution: dist.Distribution
 
@@ -34,7 +40,13 @@ class Custom:
 
 
 def distribution_to_config(distribution: dist.Distribution) -> dict[str, Any]:
-    """A NumPyro distribution as JSON: its class name and the arguments of its constructor, nested if need be."""
+    """A NumPyro distribution as JSON: its class name and the arguments of its constructor, nested if need be.
+
+    >>> import numpyro.distributions as dist
+    >>> from credo import priors
+    >>> priors.distribution_to_config(dist.Laplace(0.0, 0.5))
+    {'distribution': 'Laplace', 'arguments': {'loc': 0.0, 'scale': 0.5}}
+    """
     names = [name for name in inspect.signature(type(distribution)).parameters if name != "validate_args"]
     if "scale_tril" in names:
         # A multivariate normal holds one matrix in three forms, and its constructor takes only one.
@@ -44,7 +56,13 @@ def distribution_to_config(distribution: dist.Distribution) -> dict[str, Any]:
 
 
 def distribution_from_config(config: Mapping[str, Any]) -> dist.Distribution:
-    """The distribution that `distribution_to_config` described; it can only be one of NumPyro's own."""
+    """The distribution that `distribution_to_config` described; it can only be one of NumPyro's own.
+
+    >>> import numpyro.distributions as dist
+    >>> from credo import priors
+    >>> float(priors.distribution_from_config(priors.distribution_to_config(dist.Normal(1.0, 2.0))).mean)
+    1.0
+    """
     name = config["distribution"]
     kind = getattr(dist, name, None)
     if not (isinstance(kind, type) and issubclass(kind, dist.Distribution)):

@@ -13,7 +13,12 @@ from credo.typing import Array
 
 @dataclass(frozen=True)
 class Few(Described):
-    """N(s; 0, scale²) · exp(−strength (Σ sigmoid(s) − number)²). See `few`."""
+    """N(s; 0, scale²) · exp(−strength (Σ sigmoid(s) − number)²). See `few`.
+
+    >>> from credo import priors
+    >>> priors.few(2.0)
+    Few(number=2.0, strength=3000.0, scale=50.0)
+    """
 
     name = "few"
     number: float = 1.0

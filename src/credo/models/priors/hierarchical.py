@@ -18,7 +18,12 @@ from credo.typing import Array
 
 @dataclass(frozen=True)
 class HalfCauchy(Composite):
-    """w = τ z with τ ~ HalfCauchy(scale). See `half_cauchy`."""
+    """w = τ z with τ ~ HalfCauchy(scale). See `half_cauchy`.
+
+    >>> from credo import priors
+    >>> priors.half_cauchy(0.5, per="layer")
+    HalfCauchy(scale=0.5, per='layer', centred=False)
+    """
 
     name = "half_cauchy"
     scale: float = 1.0
@@ -41,7 +46,12 @@ class HalfCauchy(Composite):
 
 @dataclass(frozen=True)
 class Horseshoe(Composite):
-    """w = τ λ̃ z, with a λ for each weight and a τ for each array. See `horseshoe`."""
+    """w = τ λ̃ z, with a λ for each weight and a τ for each array. See `horseshoe`.
+
+    >>> from credo import priors
+    >>> priors.horseshoe(0.01).to_config()
+    {'name': 'horseshoe', 'scale': 0.01, 'slab': 2.0, 'centred': False}
+    """
 
     name = "horseshoe"
     scale: float = 0.1

@@ -23,20 +23,35 @@ class _Centred(Described):
 
 
 class Normal(_Centred):
-    """N(0, scale²), independent for every weight. See `normal`."""
+    """N(0, scale²), independent for every weight. See `normal`.
+
+    >>> from credo import priors
+    >>> float(priors.normal(2.0)(priors.Parameter("head.bias", (3,))).variance[0])
+    4.0
+    """
 
     name, family = "normal", dist.Normal
 
 
 class Laplace(_Centred):
-    """Laplace(0, scale): the ℓ1 penalty. See `laplace`."""
+    """Laplace(0, scale): the ℓ1 penalty. See `laplace`.
+
+    >>> from credo import priors
+    >>> float(priors.laplace(0.5)(priors.Parameter("head.bias", (3,))).variance[0])  # 2 scale²
+    0.5
+    """
 
     name, family = "laplace", dist.Laplace
 
 
 @dataclass(frozen=True)
 class FanIn(Described):
-    """N(0, scale²/fan_in) for kernels and N(0, bias_scale²) for vectors. See `fan_in`."""
+    """N(0, scale²/fan_in) for kernels and N(0, bias_scale²) for vectors. See `fan_in`.
+
+    >>> from credo import priors
+    >>> float(priors.fan_in(1.0)(priors.Parameter("head.kernel", (4, 1), fan_in=4)).variance[0, 0])
+    0.25
+    """
 
     name = "fan_in"
     scale: float = 1.0
@@ -50,7 +65,12 @@ class FanIn(Described):
 
 @dataclass(frozen=True)
 class ScaleMixture(Described):
-    """π·N(0, scale²) + (1 − π)·N(0, narrow_scale²). See `scale_mixture`."""
+    """π·N(0, scale²) + (1 − π)·N(0, narrow_scale²). See `scale_mixture`.
+
+    >>> from credo import priors
+    >>> priors.scale_mixture(0.25, scale=1.0, narrow_scale=0.01)
+    ScaleMixture(weight=0.25, scale=1.0, narrow_scale=0.01)
+    """
 
     name = "scale_mixture"
     weight: float = 0.5

@@ -27,6 +27,13 @@ class LastLayers:
         num_layers: how many of the last ones.
         regularised: whether the points are; constants need not be.
         drawn: the paths of their arrays, from `on`.
+
+    >>> import jax.numpy as jnp
+    >>> import credo
+    >>> network = credo.networks.functional(credo.networks.MLP([5], out=1, inputs=2))
+    >>> prior = credo.priors.LastLayers(credo.priors.normal(0.5)).on(network, jnp.zeros((1, 2)))
+    >>> sorted(prior.drawn), prior.at("head.kernel")
+    (['head.bias', 'head.kernel'], Normal(scale=0.5))
     """
 
     base: Prior
@@ -99,6 +106,12 @@ class LastLayers:
 
 
 def on_network(prior: Prior, network: Network, x: Any) -> Prior:
-    """The prior for a network: most are the same for all."""
+    """The prior for a network: most are the same for all.
+
+    >>> import credo
+    >>> network = credo.networks.functional(credo.networks.MLP([5], out=1, inputs=2))
+    >>> credo.priors.on_network(credo.priors.normal(), network, [[0.0, 0.0]])
+    Normal(scale=1.0)
+    """
     own = getattr(prior, "on", None)
     return prior if own is None else own(network, x)

@@ -13,7 +13,12 @@ from credo.models.priors.scales import SHARED_BY, scale_shape, scale_site
 
 @dataclass(frozen=True)
 class Learned(Described):
-    """N(0, xi²), with scales xi that are learned along with the posterior. See `learned`."""
+    """N(0, xi²), with scales xi that are learned along with the posterior. See `learned`.
+
+    >>> from credo import priors
+    >>> priors.learned(0.1, per="layer")
+    Learned(scale=0.1, per='layer')
+    """
 
     name = "learned"
     scale: float = 1.0

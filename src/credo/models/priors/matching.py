@@ -45,7 +45,15 @@ Curves = Callable[[Key, int], Array]
 
 @dataclass(frozen=True)
 class Matched(ByPath):
-    """Normal priors, one scale for each array, and how near their functions are to the target. See `matching`."""
+    """Normal priors, one scale for each array, and how near their functions are to the target. See `matching`.
+
+    >>> from sklearn.gaussian_process.kernels import RBF
+    >>> import credo
+    >>> net, points = credo.networks.MLP([20], out=1), [[-1.0], [0.0], [1.0]]
+    >>> prior = credo.priors.matching(net, RBF(1.0), points, num_steps=20)
+    >>> type(prior).__name__, prior.distance_after < prior.distance_before
+    ('Matched', True)
+    """
 
     distance_before: float
     distance_after: float

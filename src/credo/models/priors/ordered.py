@@ -40,7 +40,12 @@ class OrderedNormal(dist.Distribution):
 
 @dataclass(frozen=True)
 class Ordered(Described):
-    """N(0, scale²) on b₁ < … < bₙ. See `ordered`."""
+    """N(0, scale²) on b₁ < … < bₙ. See `ordered`.
+
+    >>> from credo import priors
+    >>> priors.ordered(2.0).breaks
+    'permutable'
+    """
 
     name = "ordered"
     breaks = "permutable"

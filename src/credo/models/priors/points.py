@@ -19,7 +19,12 @@ from credo.typing import Array
 
 @dataclass(frozen=True)
 class Point(Composite):
-    """One value that is learned, from the network's own on. See `point`."""
+    """One value that is learned, from the network's own on. See `point`.
+
+    >>> from credo import priors
+    >>> priors.by_path({"hidden.*": "point"}).at("hidden.0.kernel")
+    Point(regularised_by=None)
+    """
 
     name = "point"
     regularised_by: Prior | None = None

@@ -59,6 +59,12 @@ class Unnormalised(dist.Distribution):
 
     Optimisers and samplers need no more, but draws of it cannot be made: `sample` gives N(0, 1), places to start from,
     and `draws_are_starts` tells whoever would take them for draws of the prior.
+
+    >>> import jax.numpy as jnp
+    >>> from credo import priors
+    >>> law = priors.from_regularizer(lambda w: jnp.sum(w**4))(priors.Parameter("head.bias", (2,)))
+    >>> law.draws_are_starts
+    True
     """
 
     arg_constraints = {"strength": constraints.positive}  # noqa: RUF012
@@ -86,7 +92,12 @@ class Unnormalised(dist.Distribution):
 
 @dataclass(frozen=True)
 class GroupLasso(Described):
-    """exp(−strength Σ ‖w_g‖): what leaves one input of a kernel is a group; a vector is one. See `from_regularizer`."""
+    """exp(−strength Σ ‖w_g‖): what leaves one input of a kernel is a group; a vector is one. See `from_regularizer`.
+
+    >>> from credo import priors
+    >>> priors.group_lasso(2.0)
+    GroupLasso(strength=2.0)
+    """
 
     name = "group_lasso"
     strength: float = 1.0
@@ -100,7 +111,14 @@ class GroupLasso(Described):
 
 @dataclass(frozen=True)
 class Regularized:
-    """exp(−strength · penalty(w)) of a function of the user's. See `from_regularizer`."""
+    """exp(−strength · penalty(w)) of a function of the user's. See `from_regularizer`.
+
+    >>> import jax.numpy as jnp
+    >>> from credo import priors
+    >>> prior = priors.from_regularizer(lambda w: jnp.sum(w**4), 0.5)
+    >>> float(prior(priors.Parameter("head.bias", (2,))).log_prob(jnp.array([1.0, 1.0])))
+    -1.0
+    """
 
     penalty: Penalty
     strength: float = 1.0

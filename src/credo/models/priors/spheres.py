@@ -25,6 +25,11 @@ class GivensAngles(dist.Distribution):
         p(θ₂, …, θ_d) = 1/2π · Π_{j>2} cos(θⱼ)^(j−2) / B(½, (j−1)/2),    θ₂ in (−π, π), the others in (−π/2, π/2)
 
     the surface element of the sphere over its surface; B is the beta function.
+
+    >>> import jax
+    >>> from credo import priors
+    >>> priors.GivensAngles(3, 5).sample(jax.random.key(0)).shape
+    (2, 5)
     """
 
     def __init__(self, size: int, units: int, *, validate_args: bool | None = None) -> None:
@@ -74,7 +79,12 @@ def angles_of(vector: Array) -> Array:
 
 @dataclass(frozen=True)
 class UnitNorm(Composite):
-    """w = scale · z/‖z‖ with z ~ N(0, I). See `unit_norm`."""
+    """w = scale · z/‖z‖ with z ~ N(0, I). See `unit_norm`.
+
+    >>> from credo import priors
+    >>> priors.unit_norm(2.0)
+    UnitNorm(scale=2.0)
+    """
 
     name = "unit_norm"
     breaks = "rescalable"
@@ -90,7 +100,12 @@ class UnitNorm(Composite):
 
 @dataclass(frozen=True)
 class Givens(Composite):
-    """w = scale · (Givens rotations of e₁). See `givens`."""
+    """w = scale · (Givens rotations of e₁). See `givens`.
+
+    >>> from credo import priors
+    >>> priors.givens().breaks
+    'rescalable'
+    """
 
     name = "givens"
     breaks = "rescalable"

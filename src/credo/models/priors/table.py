@@ -24,7 +24,12 @@ LOG_SCALE = dist.Normal(-1.0, 1.5)
 
 @dataclass(frozen=True)
 class Table(Composite):
-    """A relevance for each input, a scale for each layer and output. See `table`."""
+    """A relevance for each input, a scale for each layer and output. See `table`.
+
+    >>> from credo import priors
+    >>> priors.table()
+    Table(num_log_scales=0)
+    """
 
     name = "table"
     num_log_scales: int = 0

@@ -32,6 +32,13 @@ class JointNormal(dist.Distribution):
         loc: the mean, in the shape of the array.
         root: the square block of A on the diagonal, (n, n), lower triangular.
         shift: (n,).
+
+    >>> import jax
+    >>> import jax.numpy as jnp
+    >>> from credo import priors
+    >>> law = priors.JointNormal(jnp.array([1.0, 2.0]), 2.0 * jnp.eye(2), jnp.zeros(2))
+    >>> law.sample(jax.random.key(0)).shape, round(float(law.log_prob(jnp.array([1.0, 2.0]))), 3)
+    ((2,), -0.452)
     """
 
     arg_constraints = {"loc": constraints.real, "root": constraints.real}  # noqa: RUF012
@@ -71,6 +78,13 @@ class Transferred:
         others: the prior of all other arrays.
         arrays: by the names of the model's inputs; None where the prior comes from a configuration.
         noise: what is known of the noise scale, a prior for `noise=`; None where it was not selected.
+
+    >>> import credo
+    >>> model = credo.models.regression(credo.networks.MLP([], out=1), noise=0.3)
+    >>> first = credo.fit(model, credo.datasets.gap(20), credo.ClosedForm())
+    >>> prior = credo.priors.from_posterior(first)
+    >>> prior.structure, prior.shapes
+    ('full', {'head.bias': (1,), 'head.kernel': (1, 1)})
     """
 
     shapes: dict[str, tuple[int, ...]]
