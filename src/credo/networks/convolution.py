@@ -10,7 +10,7 @@ The network's own code is not touched: it is traced, and its convolutions and po
 
 import math
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import jax
@@ -90,7 +90,13 @@ def _tiles_max(x: Array, window: Sequence[int]) -> Array:
 
 @convolution_p.def_impl
 def _run(data: Array, kernel: Array, **params: Any) -> Array:
-    return jax.jit(partial(convolution_p.bind, **params))(data, kernel)
+    return _program(tuple(sorted(params.items())))(data, kernel)
+
+
+@cache
+def _program(params: tuple[tuple[str, Any], ...]) -> Callable[[Array, Array], Array]:
+    """Outside of a trace: compiled once for each kind of convolution and shape."""
+    return jax.jit(partial(convolution_p.bind, **dict(params)))
 
 
 @convolution_p.def_abstract_eval

@@ -67,7 +67,7 @@ FULL = {
     "LSTM text classifier": (lambda: text.TextClassifier(20_000, 100, 128), lambda: tokens(100, 20_000), None),
     "GPT block": (lambda: text.GPT(50_257, 768, 12, 256), lambda: tokens(256, 50_257), None),
     "MLP with layer norm": (lambda: simple.mlp(100, 1024, 10), lambda: torch.randn(2, 100), None),
-    "U-Net": (lambda: simple.UNet(3, 32), lambda: image(128), None),
+    "U-Net": (lambda: simple.UNet(3, 32), lambda: image(64), None),
     "BertModel": (lambda: bert({}), lambda: tokens(64), "pooler_output"),
     "DistilBERT": (lambda: distilbert({}), lambda: tokens(64), None),
 }
@@ -113,11 +113,11 @@ def agreement(make, rows, output):
     weights = torch.randn(expected.shape)
     (expected * weights).sum().backward()
 
-    def total(theta):
-        outputs = network.apply(theta, jnp.asarray(x.numpy()))
+    def total(theta, x):
+        outputs = network.apply(theta, x)
         return jnp.sum(outputs * weights.numpy()), outputs
 
-    (_, outputs), gradients = jax.jit(jax.value_and_grad(total, has_aux=True))(network.params)
+    (_, outputs), gradients = jax.jit(jax.value_and_grad(total, has_aux=True))(network.params, jnp.asarray(x.numpy()))
     expected = expected.detach().numpy()
     own = dict(module.named_parameters())
     assert own.keys() == network.params.keys()
