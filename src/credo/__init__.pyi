@@ -12,6 +12,7 @@ from ._files import LoadError as LoadError
 from ._processes import ProcessLostError as ProcessLostError
 from ._version import __version__ as __version__
 from .data import Data as Data
+from .data import FileData as FileData
 from .data import datasets as datasets
 from .data import packed_tasks as packed_tasks
 from .data import tasks_data as tasks_data

@@ -77,6 +77,16 @@ class FileData:
         span: of which rows this is about: the share of one process; all by default.
         total: the rows of all processes: the N of the likelihood.
         checksum: of all rows.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> import numpy as np
+    >>> import credo
+    >>> with TemporaryDirectory() as folder:
+    ...     np.save(f"{folder}/x.npy", np.arange(12.0).reshape(6, 2))
+    ...     np.save(f"{folder}/y.npy", np.arange(6.0))
+    ...     rows = credo.Data.open((f"{folder}/x.npy", f"{folder}/y.npy"))
+    ...     rows.size, type(rows).__name__
+    (6, 'FileData')
     """
 
     rows: StoredRows
