@@ -50,7 +50,8 @@ def show_scores(
         _print_scores(found, sets, score, title, markdown)
     _print_given_up(found, markdown)
     if CREDO in _methods(found) and len(_methods(found)) > 1:
-        for words in (ranking(found, sets), *(beside(found, sets, simple) for simple in SIMPLE), longest(found, sets)):
+        rules = (ranking(found, sets), *(beside(found, sets, simple) for simple in SIMPLE), longest(found, sets))
+        for words in (fitted(found, sets), *rules):
             _say(words, markdown)
     for score, words in AVERAGES.items():
         averages = {method: mean_of(_means(found, sets, method, score)) for method in _methods(found)}
@@ -106,6 +107,11 @@ SHOW: dict[str, Callable[[Found, Sequence[str], bool], None]] = {
 
 
 # -- rules ---------------------------------------------------------------------------------------------------------
+
+
+def fitted(found: Found, sets: Sequence[str]) -> str:
+    """On how many parts of each set the default stands."""
+    return f"{CREDO}: parts of each set: {', '.join(f'{name} {len(_values(found, name, CREDO))}' for name in sets)}"
 
 
 def ranking(found: Found, sets: Sequence[str]) -> str:

@@ -70,12 +70,11 @@ NUM_EPOCHS, MIN_STEPS, MAX_STEPS = 50, 3_000, 20_000
 # 0.68 nats a test row in 16 seconds of one core, chains 0.01 in 92; on 14,900 of elevators 1.12 in 10 (both split 0).
 SECONDS_OF_CHAINS, LEAST_STEPS_OF_CHAINS, MOST_STEPS_OF_CHAINS = 30.0, 40_000, 100_000
 MAX_SECONDS_OF_CHAINS = 60.0
-# Of the rows, to stop training by, once they have been predicted no better for this share of the steps: as long as
-# the rate is large, what one step gives the next one takes. Two members on 200,000 rows stopped after an eighth of
-# the steps where 500 without improvement were enough, and were 0.062 nats a row worse (−0.691; the truth −0.618).
-# Rows held out make longer trainings safe: with 20,000 steps, not 8,050, protein was at −2.611, not −2.659 (one layer
-# of 100), and with 60,000, not 20,000, parkinsons at 1.44, not 0.68, elevators at 1.117, not 1.115, in less than
-# twice the time.
+# Of the rows, to stop training by, once they have been predicted no better for this share of the steps: as long as the
+# rate is large, what one step gives the next one takes. Two members on 200,000 rows stopped after an eighth of the
+# steps where 500 without improvement were enough, and were 0.062 nats a row worse (−0.691; the truth −0.618). Rows held
+# out make longer trainings safe: with 20,000 steps, not 8,050, protein was at −2.611, not −2.659 (one layer of 100);
+# with 60,000, not 20,000, parkinsons at 1.44, not 0.68, elevators at 1.117, not 1.115, in less than twice the time.
 HELD_OUT, PATIENCE, STEPS_OF_TABLE = 0.1, 0.25, 60_000
 
 
