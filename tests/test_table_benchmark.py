@@ -207,6 +207,7 @@ def test_the_default_is_level_within_the_error_of_paired_differences() -> None:
     # Differences −0.1 and 0.1 and −0.3: mean −0.1, standard error 0.115.
     level = found_of({"credo": [1.0, 5.0, 9.0], "bde": [1.1, 4.9, 9.3], "constant": [0.0, 0.0, 0.0]})
     assert "on 1 of 1 sets" in table_figures.ranking(level, ["servo"])
+    assert table_figures.fitted(level, ["servo", "stock"]).endswith("servo 3, stock 0")
     # The mean is the same, and it is always so.
     behind = found_of({"credo": [1.0, 5.0, 9.0], "bde": [1.1, 5.1, 9.1]})
     assert "on 0 of 1 sets" in table_figures.ranking(behind, ["servo"])
