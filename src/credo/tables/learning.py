@@ -32,7 +32,7 @@ class Kept:
     >>> kept = Kept(most=4)
     >>> for first in (0, 4, 8):
     ...     kept.add(np.arange(first, first + 4))
-    >>> kept.num, kept.low, kept.high, kept.some.tolist()
+    >>> kept.num, int(kept.low), int(kept.high), kept.some.tolist()
     (12, 0, 11, [0, 4, 8])
     """
 
