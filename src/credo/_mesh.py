@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, wraps
 from typing import Any
 
 import jax
@@ -173,6 +173,7 @@ def _least(numbers: Array) -> Array:
 def of_shares(function: Callable[..., Tree]) -> Callable[..., Tree]:
     """A compiled function of data that may be `shared`: divided as they are, with its result on the host."""
 
+    @wraps(function)
     def divided_as_data(*args: Any) -> Tree:
         mesh = next((found for found in map(_mesh_of, args) if found is not None), None)
         if mesh is None:

@@ -24,7 +24,7 @@ def test_levels_of_a_column_are_tasks_and_others_new_ones(credo, schools):
     fitted = credo("fit", *files, "-t", "score", "--task-column", "school", *SETTINGS)
     assert fitted.exit_code == 0, fitted.output
     assert "task, 3 of them (7, Bern, Ulm)" in fitted.stdout
-    assert "linear, 1 inputs" in fitted.stdout
+    assert "linear, 1 input" in fitted.stdout
     assert "a head for each school" in fitted.stdout
     run = Run.load(schools / "run")
     assert run.posterior.model.template["head.bias.z"].shape == (4, 1)

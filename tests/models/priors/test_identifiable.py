@@ -98,7 +98,7 @@ def test_the_posterior_on_the_circle_is_that_of_rejection_sampling(prior, seed):
     sd = np.sqrt(weight @ (kept - mean) ** 2)
     kurtosis = float(np.max(weight @ ((kept - mean) / sd) ** 4))
     posterior = credo.fit(
-        linear_model(prior, (2, 1)), (x, y), credo.NUTS(num_samples=2500, num_warmup=500, num_chains=4), seed=seed
+        linear_model(prior, (2, 1)), (x, y), credo.NUTS(num_samples=6000, num_warmup=500, num_chains=4), seed=seed
     )
     # f(e₁) and f(e₂) are the weights.
     flat = {name: leaf.reshape(-1, *leaf.shape[2:]) for name, leaf in posterior.theta.items()}
