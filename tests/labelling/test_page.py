@@ -4,6 +4,7 @@ import http.server
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -289,6 +290,32 @@ def test_the_belief_moves_with_the_model_and_can_be_hidden(labelling: Labelling,
         page.keyboard.press("Control+Enter")
         wait_until_saved(page)
     assert labelling.recent("ana")[0].label == "even"
+
+
+def test_a_model_that_comes_while_cards_are_on_their_way_is_believed(labelling: Labelling, open_page: Open) -> None:
+    probs = np.tile([0.9, 0.1], (4, len(labelling.pool), 1))
+    held, released = [], []
+
+    def hold(route: Any) -> None:
+        if released:
+            route.continue_()
+        else:
+            held.append((route, route.fetch()))
+
+    with running(labelling, port=0) as (address, _):
+        page = open_page(address)
+        shown(page)
+        page.route("**/cards", hold)
+        label(page)
+        wait_until_saved(page)
+        while not held:
+            page.wait_for_timeout(20)
+        labelling.publish(View(np.arange(len(labelling.pool)), probs, round=1))
+        expect(page.get_by_text("Learned once.")).to_be_visible()
+        released.append(True)
+        for route, response in held:
+            route.fulfill(response=response)
+        expect(page.get_by_role("button", name="even: 90%")).to_be_visible()
 
 
 def test_when_nothing_is_left(tmp_path: Path, open_page: Open) -> None:

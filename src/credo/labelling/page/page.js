@@ -17,6 +17,7 @@ const state = { session: null, labeller: "", card: null, queue: [], recent: [], 
 // Items that were answered since the server was last asked for cards: it may not have known.
 let answered = new Set();
 let isFilling = false;
+let isStale = false;
 let outbox = null;
 let events = null;
 
@@ -70,8 +71,14 @@ function explained(error) {
 
 // The cards in the hands of this window. The server says which they are; it hands out again what it forgot.
 async function fill() {
-  if (isFilling || outbox.waiting.length || !state.labeller) return;
+  if (outbox.waiting.length || !state.labeller) return;
+  if (isFilling) {
+    // What is on its way may be older than what this call is for.
+    isStale = true;
+    return;
+  }
   isFilling = true;
+  isStale = false;
   answered = new Set();
   try {
     const holding = [...(state.card && !state.edited ? [state.card] : []), ...state.queue].map((card) => card.item);
@@ -87,7 +94,7 @@ async function fill() {
     if (!state.card) rest();
   }
   // What was answered meanwhile makes room.
-  if (state.queue.length < AHEAD && answered.size && !outbox.waiting.length) fill();
+  if (isStale || (state.queue.length < AHEAD && answered.size && !outbox.waiting.length)) fill();
 }
 
 function hold(cards) {
