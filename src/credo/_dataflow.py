@@ -8,7 +8,7 @@ bias is added to one, it calls a method: a subclass taps the product, notes it, 
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -84,6 +84,35 @@ def as_it_is(eqn: JaxprEqn, inputs: Sequence[Any]) -> list[Any]:
 def body(eqn: JaxprEqn) -> Any:
     """The program that an equation calls."""
     return eqn.params.get("jaxpr", eqn.params.get("call_jaxpr"))
+
+
+def rewritten(function: Callable[..., Any], names: Collection[str], replacement: Equation) -> Callable[..., Any]:
+    """The same function, traced, with a replacement for equations of these names, in plain calls too.
+
+    Arguments:
+        names: of primitives. A function without any is called as it is.
+        replacement: computes the outputs of such an equation.
+    """
+
+    def is_concerned(closed: Any) -> bool:
+        return any(
+            eqn.primitive.name in names or (eqn.primitive.name in PLAIN_CALLS and is_concerned(body(eqn)))
+            for eqn in getattr(closed, "jaxpr", closed).eqns
+        )
+
+    def equation(eqn: JaxprEqn, inputs: list[Any]) -> Sequence[Any]:
+        if eqn.primitive.name in PLAIN_CALLS and is_concerned(body(eqn)):
+            return walk(body(eqn), inputs, equation)
+        return replacement(eqn, inputs) if eqn.primitive.name in names else as_it_is(eqn, inputs)
+
+    def replaced(*arguments: Any) -> Any:
+        closed, shape = jax.make_jaxpr(function, return_shape=True)(*arguments)
+        if not is_concerned(closed):
+            return function(*arguments)
+        outputs = walk(closed, jax.tree.leaves(arguments), equation)
+        return jax.tree.unflatten(jax.tree.structure(shape), outputs)
+
+    return replaced
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from jax.extend.core import Primitive
 from jax.extend.core.primitives import conv_general_dilated_p
 from jax.interpreters import ad, batching, mlir
 
-from credo._dataflow import CONVOLUTIONS, OWN_CONVOLUTION, PLAIN_CALLS, as_it_is, body, walk
+from credo._dataflow import CONVOLUTIONS, OWN_CONVOLUTION, as_it_is, rewritten
 from credo.networks.patches import is_plain, of_patches
 from credo.typing import Array
 
@@ -40,26 +40,10 @@ def with_fast_convolutions(function: Callable[..., Any]) -> Callable[..., Any]:
     [[[[2. 2.]]]]
     """
 
-    def replaced(*arguments: Any) -> Any:
-        closed, shape = jax.make_jaxpr(function, return_shape=True)(*arguments)
-        if not _is_concerned(closed):
-            return function(*arguments)
-        outputs = walk(closed, jax.tree.leaves(arguments), _equation)
-        return jax.tree.unflatten(jax.tree.structure(shape), outputs)
-
-    return replaced
+    return rewritten(function, _REPLACED, _as_own)
 
 
-def _is_concerned(closed: Any) -> bool:
-    return any(
-        eqn.primitive.name in _REPLACED or (eqn.primitive.name in PLAIN_CALLS and _is_concerned(body(eqn)))
-        for eqn in getattr(closed, "jaxpr", closed).eqns
-    )
-
-
-def _equation(eqn: Any, inputs: list[Any]) -> Sequence[Any]:
-    if eqn.primitive.name in PLAIN_CALLS and _is_concerned(body(eqn)):
-        return walk(body(eqn), inputs, _equation)
+def _as_own(eqn: Any, inputs: list[Any]) -> Sequence[Any]:
     if eqn.primitive is conv_general_dilated_p:
         return [convolution_p.bind(*inputs, **eqn.params)]
     if eqn.primitive.name == _POOLING and _are_tiles(eqn.params):

@@ -1,14 +1,14 @@
 """Convolutions as matrix products of patches: what sees only products sees those of convolutions too."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from credo._dataflow import CONVOLUTIONS, PLAIN_CALLS, as_it_is, body, walk
+from credo._dataflow import CONVOLUTIONS, as_it_is, rewritten
 from credo.typing import Array
 
 
@@ -21,27 +21,11 @@ def with_patches(function: Callable[..., Any]) -> Callable[..., Any]:
     [[[[2. 2.]]]]
     """
 
-    def replaced(*arguments: Any) -> Any:
-        closed, shape = jax.make_jaxpr(function, return_shape=True)(*arguments)
-        outputs = walk(closed, jax.tree.leaves(arguments), _equation)
-        return jax.tree.unflatten(jax.tree.structure(shape), outputs)
-
-    return replaced
+    return rewritten(function, CONVOLUTIONS, _in_patches)
 
 
-def _has_convolution(jaxpr: Any) -> bool:
-    return any(
-        eqn.primitive.name in CONVOLUTIONS or (eqn.primitive.name in PLAIN_CALLS and _has_convolution(body(eqn)))
-        for eqn in getattr(jaxpr, "jaxpr", jaxpr).eqns
-    )
-
-
-def _equation(eqn: Any, inputs: list[Any]) -> list[Any]:
-    if eqn.primitive.name in PLAIN_CALLS and _has_convolution(body(eqn)):
-        return walk(body(eqn), inputs, _equation)
-    if eqn.primitive.name in CONVOLUTIONS and is_plain(eqn.params):
-        return [of_patches(inputs[0], inputs[1], eqn.params)]
-    return as_it_is(eqn, inputs)
+def _in_patches(eqn: Any, inputs: list[Any]) -> Sequence[Any]:
+    return [of_patches(inputs[0], inputs[1], eqn.params)] if is_plain(eqn.params) else as_it_is(eqn, inputs)
 
 
 def is_plain(params: dict[str, Any]) -> bool:
